@@ -149,6 +149,8 @@ struct session_shared {
     /* 1: the daemon fences for a client that rings submit_bell, unless waits.fenced is 1
      * (shm_ring/doorbell.h). */
     uint32_t fences;
+    /* 1: the daemon takes SUBMIT_STRIDED. Daemons before 0.7 leave 0. */
+    uint32_t strided;
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
     /* Counts the daemon's news of neighbours: pairs made or gone (pair_abi.h). When the count
      * changes, a note may be in the wake socket, and a pair's `gone` may have changed. */
@@ -265,6 +267,11 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  *     | bytes | offset  | bytes, padded to 8  | bytes | offset  | ...
  *     +-------+---------+---------------------+-------+---------+-----
  *
+ * SUBMIT_STRIDED is one more record of such a series, for elements of one length at equal distances
+ * on both sides. The daemon reads them from `segment`, the first one at `local_offset`, so they
+ * must not change until the record has ended. `total` is as above, `code` is SUBMIT_PUT; the inline
+ * bytes are a struct submit_strided. Only a daemon that has set `strided` takes this kind.
+ *
  * A series may also end with a SUBMIT_SIGNAL or a SUBMIT_LONG of no bytes, whose payload the puts
  * before it have carried; `placed` of the Long is the payload's length. The records of a series
  * need not be submitted at once, but no other record over a remote of the same peer may come
@@ -314,6 +321,7 @@ enum submit_kind {
     SUBMIT_VECTOR = 10,     /* short pieces of a vector, or its end: see above */
     SUBMIT_COLLECTIVE = 11, /* no operation: a part of a collective is ready, see above */
     SUBMIT_TEAM_WAKE = 12,  /* no operation: wakes members of a team */
+    SUBMIT_STRIDED = 13,    /* equal elements at equal distances, of a vector: see above */
     SUBMIT_KINDS
 };
 
@@ -340,6 +348,7 @@ static inline const char *submit_kind_name(uint8_t kind)
         [SUBMIT_VECTOR] = "vector",
         [SUBMIT_COLLECTIVE] = "collective",
         [SUBMIT_TEAM_WAKE] = "team-wake",
+        [SUBMIT_STRIDED] = "strided",
     };
 
     return kind < SUBMIT_KINDS ? names[kind] : NULL;
@@ -382,7 +391,8 @@ struct submit_record {
         reserve; /* bytes of local event space that this operation holds: event_bytes(lid_len) */
     union {
         uint64_t offset;   /* in the remote region */
-        uint64_t total;    /* for a SUBMIT_VECTOR: bytes that its remote event shows */
+        uint64_t total;    /* for a SUBMIT_VECTOR or a SUBMIT_STRIDED: bytes that its remote event
+                              shows */
         uint64_t instance; /* for a SUBMIT_COLLECTIVE: its sequence in the team */
     };
     uint64_t length; /* bytes to move; 0 is a pure notification */
@@ -421,6 +431,17 @@ struct vector_piece {
 static_assert(sizeof(struct vector_piece) == 8, "vector_piece");
 #define VECTOR_LENGTH_BITS 16
 #define VECTOR_OFFSET_BITS 48
+
+/* The elements of a SUBMIT_STRIDED: element i is i * remote_stride bytes from `offset` on, and i *
+ * local_stride bytes from the record's `local_offset`. Together they are one packed payload at
+ * most. */
+struct submit_strided {
+    uint64_t offset; /* of the first element, in the remote region */
+    int64_t local_stride, remote_stride;
+    uint32_t element; /* bytes of each, not 0 */
+    uint32_t count;   /* not 0 */
+};
+static_assert(sizeof(struct submit_strided) == 32, "submit_strided");
 
 /* The most that a record of this kind carries inline: a block holds at least one packed payload. */
 static inline uint32_t submit_inline_max(uint8_t kind, uint32_t packed_max)

@@ -84,6 +84,7 @@ enum wire_kind {
     WIRE_BREAK = 30,    /* a letter of a team: the team is broken */
     WIRE_PACKET = 31,   /* a put to an offload's region, or a part of it: handlers run on it */
     WIRE_OBSERVED = 32, /* like GOT, for a region whose offload observes: a handler runs */
+    WIRE_STRIDED = 33,  /* like VECTOR, for elements of one length at equal distances */
     WIRE_KINDS
 };
 
@@ -98,10 +99,10 @@ enum wire_flags {
     WIRE_NOTIFY = 1 << 5,   /* the event is a notification: its id is by value */
     WIRE_CUT = 1 << 6,      /* in the last PACKET of a put that has failed at its origin: no
                                bytes */
-    WIRE_PART = 1 << 6,     /* in a PUT, PLACED or VECTOR without event: more records of its vector
-                               follow
-                             */
-    WIRE_STORED = 1 << 7,   /* in the only PACKET of a put whose bytes travel separately */
+    WIRE_PART = 1 << 6,   /* in a PUT, PLACED, VECTOR or STRIDED without event: more records of its
+                             vector   follow
+                           */
+    WIRE_STORED = 1 << 7, /* in the only PACKET of a put whose bytes travel separately */
 };
 
 /* The head of every record. */
@@ -213,6 +214,24 @@ struct wire_vector {
     uint32_t generation;
 };
 static_assert(sizeof(struct wire_vector) == 40, "wire_vector");
+
+/*
+ * STRIDED: a record of a vector of puts, as VECTOR. Its pieces are `count` elements of `element`
+ * bytes each, of which element i is placed at offset + i * stride:
+ *
+ *     op | slot, generation | offset | stride | element, count | id, padded to 8 | elements |
+ * padding
+ */
+struct wire_strided {
+    struct wire_op op;
+    uint32_t slot; /* the region's */
+    uint32_t generation;
+    uint64_t offset;
+    int64_t stride;
+    uint32_t element; /* bytes, not 0 */
+    uint32_t count;   /* not 0 */
+};
+static_assert(sizeof(struct wire_strided) == 64, "wire_strided");
 
 /*
  * PACKET: a put to a region whose BOUND has named a packet size is cut into records of that size,

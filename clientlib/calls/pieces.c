@@ -65,19 +65,27 @@ int pieces_of_shape(struct pieces *p, uint64_t off, void *local, const struct pw
     return 0;
 }
 
-/* Adds a dimension of up to PWC_PIECES_MAX indices. */
-static int extend(struct pieces_extent *out, size_t count, ptrdiff_t stride)
+/* Extends a range by the further indices of a dimension. False: it overflows. */
+static bool reach(uint64_t *from, uint64_t *end, size_t count, ptrdiff_t stride)
 {
     int64_t span;
 
+    if (__builtin_mul_overflow((int64_t)stride, (int64_t)count - 1, &span))
+        return false;
+    return !(span < 0 ? __builtin_sub_overflow(*from, -(uint64_t)span, from)
+                      : __builtin_add_overflow(*end, (uint64_t)span, end));
+}
+
+/* Adds a dimension of up to PWC_PIECES_MAX indices. */
+static int extend(struct pieces_extent *out, size_t count, ptrdiff_t stride, ptrdiff_t local_stride)
+{
     if (count > PWC_PIECES_MAX || out->count * count > PWC_PIECES_MAX)
         return -E2BIG;
     out->count *= count;
-    if (__builtin_mul_overflow((int64_t)stride, (int64_t)count - 1, &span))
+    if (!reach(&out->from, &out->end, count, stride))
         return -ERANGE;
-    if (span < 0 ? __builtin_sub_overflow(out->from, -(uint64_t)span, &out->from)
-                 : __builtin_add_overflow(out->end, (uint64_t)span, &out->end))
-        return -ERANGE;
+    if (out->local_end > 0 && !reach(&out->local_from, &out->local_end, count, local_stride))
+        out->local_from = out->local_end = 0;
     return 0;
 }
 
@@ -87,12 +95,19 @@ int pieces_extent(const struct pieces *p, struct pieces_extent *out)
     int rc;
 
     *out = (struct pieces_extent){
-        .count = 1, .length = p->next.len, .from = p->next.off, .end = p->next.off};
+        .count = 1,
+        .length = p->next.len,
+        .from = p->next.off,
+        .end = p->next.off,
+        .local_from = (uintptr_t)p->next.local,
+    };
     if (__builtin_add_overflow(out->end, out->length, &out->end))
         return -ERANGE;
-    rc = extend(out, p->left, p->remote_stride);
+    if (__builtin_add_overflow(out->local_from, out->length, &out->local_end))
+        out->local_from = out->local_end = 0;
+    rc = extend(out, p->left, p->remote_stride, p->local_stride);
     for (uint32_t d = 0; d < s->dims && rc == 0; d++)
-        rc = extend(out, s->count[d], s->remote_stride[d]);
+        rc = extend(out, s->count[d], s->remote_stride[d], s->local_stride[d]);
     return rc;
 }
 
@@ -119,6 +134,23 @@ void pieces_carry(struct pieces *p)
         move(&p->next, s->remote_stride[d], s->local_stride[d], 1 - s->count[d]);
         p->index[d] = 0;
     }
+}
+
+uint32_t pieces_take_row(struct pieces *p, uint32_t most, struct pwc_piece *out)
+{
+    uint32_t n = p->left < most ? (uint32_t)p->left : most;
+
+    if (n == 0)
+        return 0;
+    *out = p->next;
+    p->left -= n;
+    if (p->left > 0) {
+        move(&p->next, p->remote_stride, p->local_stride, n);
+    } else {
+        move(&p->next, p->remote_stride, p->local_stride, n - 1);
+        pieces_carry(p);
+    }
+    return n;
 }
 
 /* ---- lists ---------------------------------------------------------------------------------- */

@@ -22,11 +22,13 @@ struct pieces {
     size_t index[4];                       /* position in the dimensions of `outer` */
 };
 
-/* Describes all pieces of a shape together, without making them. */
+/* Describes all pieces of a shape together, without making them. A range is from the start of the
+ * lowest piece to the end of the highest. */
 struct pieces_extent {
     uint64_t count;
-    size_t length;      /* of each piece */
-    uint64_t from, end; /* offsets in the region: start of the lowest piece, end of the highest */
+    size_t length;                  /* of each piece */
+    uint64_t from, end;             /* range of offsets in the region */
+    uint64_t local_from, local_end; /* range of addresses; both 0: it wraps around */
 };
 
 void pieces_of_vector(struct pieces *p, const struct pwc_piece *list, size_t n);
@@ -37,6 +39,10 @@ int pieces_of_shape(struct pieces *p, uint64_t off, void *local, const struct pw
 /* Checks a shape with elements, before its first piece is taken: 0; -E2BIG: over PWC_PIECES_MAX
  * pieces; -ERANGE: offsets overflow. */
 int pieces_extent(const struct pieces *p, struct pieces_extent *out);
+
+/* Takes up to `most` pieces of one row of a shape's innermost dimension. Returns their number, and
+ * the first one in *out; 0: there are no more. */
+uint32_t pieces_take_row(struct pieces *p, uint32_t most, struct pwc_piece *out);
 
 /* The steps of pieces_next for a list, and for the end of a shape's innermost dimension. */
 bool pieces_next_listed(struct pieces *p, struct pwc_piece *out);

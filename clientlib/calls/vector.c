@@ -37,6 +37,11 @@ struct vector {
     uint32_t count;     /* pieces */
     uint32_t block_max; /* 0: no piece is packed */
     uint32_t block;     /* bytes in the last block, which is not full */
+    /* Where the daemon reads the elements of a shape: how many a record has at most, and where the
+     * local range begins; `strided` 0: the library copies them. */
+    uint32_t strided;
+    uint32_t segment;
+    uint64_t local_from, local_offset;
 };
 
 static bool is_short(const struct vector *v, const struct pwc_piece *piece)
@@ -108,6 +113,37 @@ static void count_alike(struct vector *v, const struct pieces_extent *all)
     v->ring += v->records * sizeof(struct submit_record);
 }
 
+/*
+ * The most elements in a record when the daemon reads a shape of this extent out of the client's
+ * memory, or 0: the library copies them. The daemon saves a copy, but each record has one row's
+ * elements only, so a row has to be worth it.
+ */
+static uint32_t elements_of_record(struct vector *v, const struct pieces_extent *all)
+{
+    size_t most = v->ctx->client->packed_max / all->length;
+    size_t row = most < v->pieces.left ? most : v->pieces.left;
+    uint8_t *shadow = NULL;
+
+    if (!v->ctx->channel.shared->strided || v->total <= v->ctx->client->packed_max ||
+        row * all->length < v->ctx->client->packed_max / 4 || all->local_end == 0)
+        return 0;
+    v->local_from = all->local_from;
+    if (span_view_find(&v->ctx->spans, &v->ctx->client->spans, (const void *)all->local_from,
+                       all->local_end - all->local_from, &v->segment, &v->local_offset,
+                       &shadow) < 0 ||
+        shadow)
+        return 0;
+    return (uint32_t)row;
+}
+
+static void count_strided(struct vector *v, const struct pieces_extent *all)
+{
+    uint64_t row = v->pieces.left; /* elements */
+
+    v->records = (uint32_t)(all->count / row * ((row + v->strided - 1) / v->strided));
+    v->ring = v->records * (sizeof(struct submit_record) + sizeof(struct submit_strided));
+}
+
 /* All pieces of a shape have the same length, so it is enough to check the two outermost. */
 static int check_shape(struct vector *v, unsigned right)
 {
@@ -127,7 +163,12 @@ static int check_shape(struct vector *v, unsigned right)
     if (__builtin_mul_overflow(all.count, all.length, &v->total) ||
         v->total > v->ctx->client->message_max)
         return -EMSGSIZE;
-    count_alike(v, &all);
+    if (right == PWC_REMOTE_WRITE)
+        v->strided = elements_of_record(v, &all);
+    if (v->strided > 0)
+        count_strided(v, &all);
+    else
+        count_alike(v, &all);
     return 0;
 }
 
@@ -181,6 +222,31 @@ static int put_long(struct vector *v, struct channel_vector *out, const struct p
     if (rc == -EFAULT && piece->len <= v->ctx->client->packed_max)
         return -EMSGSIZE;
     return rc < 0 ? rc : channel_vector_long(out, &record);
+}
+
+static int put_strided(struct vector *v, struct channel_vector *out)
+{
+    struct pieces pieces = v->pieces;
+    struct pwc_piece first;
+    uint32_t count;
+    int rc = 0;
+
+    while (rc == 0 && (count = pieces_take_row(&pieces, v->strided, &first)) > 0) {
+        const struct submit_record record = {
+            .segment = v->segment,
+            .local_offset = v->local_offset + ((uintptr_t)first.local - v->local_from),
+        };
+        const struct submit_strided elements = {
+            .offset = first.off,
+            .local_stride = v->pieces.local_stride,
+            .remote_stride = v->pieces.remote_stride,
+            .element = (uint32_t)first.len,
+            .count = count,
+        };
+
+        rc = channel_vector_strided(out, &record, &elements);
+    }
+    return rc;
 }
 
 static int put_pieces(struct vector *v, struct channel_vector *out)
@@ -333,7 +399,7 @@ static int put_now(pwc_remote *dst, const struct pieces *pieces, const pwc_cid *
         rc = direct_choose(ctx, dst, !(flags & PWC_NO_RCE));
     if (rc == 1)
         return copy_directly(&v, request, ctx->client->packed_max, direct_putv);
-    return rc < 0 ? rc : submit(&v, request, SUBMIT_PUT, put_pieces);
+    return rc < 0 ? rc : submit(&v, request, SUBMIT_PUT, v.strided > 0 ? put_strided : put_pieces);
 }
 
 static int get_now(pwc_remote *src, const struct pieces *pieces, const pwc_cid *lid,

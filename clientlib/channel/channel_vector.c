@@ -129,6 +129,30 @@ int channel_vector_short(struct channel_vector *v, uint64_t offset, const void *
     return 0;
 }
 
+int channel_vector_strided(struct channel_vector *v, const struct submit_record *first,
+                           const struct submit_strided *elements)
+{
+    struct submit_record *record = NULL;
+    int rc = reserve(v, sizeof(*record) + sizeof(*elements), &record);
+
+    if (rc != 0)
+        return rc;
+    *record = (struct submit_record){
+        .kind = SUBMIT_STRIDED,
+        .code = SUBMIT_PUT,
+        .flags = piece_flags(v) | SUBMIT_INLINE,
+        .remote = v->like.remote,
+        .total = (uint64_t)elements->element * elements->count,
+        .length = sizeof(*elements),
+        .lid = v->slot,
+        .segment = first->segment,
+        .local_offset = first->local_offset,
+    };
+    memcpy(record + 1, elements, sizeof(*elements));
+    add(v, record, sizeof(*record) + sizeof(*elements));
+    return 0;
+}
+
 /* Adds a record that is only the end, where the last block cannot be it. */
 static int add_end(struct channel_vector *v, const void *rid)
 {
@@ -154,17 +178,17 @@ static int add_end(struct channel_vector *v, const void *rid)
 int channel_vector_end(struct channel_vector *v, const void *rid)
 {
     bool event = !(v->like.flags & SUBMIT_NO_RCE);
-    bool block = v->block && v->like.rid_len == 0;
+    bool ends = v->block || (v->last && v->last->kind == SUBMIT_STRIDED);
     int rc = 0;
 
     close_block(v);
     /* A vector of gets without an event needs no end: its last get is the last record. */
-    if (!block && (event || v->like.kind == SUBMIT_PUT))
+    if (!(ends && v->like.rid_len == 0) && (event || v->like.kind == SUBMIT_PUT))
         rc = add_end(v, rid);
     if (rc < 0)
         return rc;
     v->last->flags &= (uint16_t)~SUBMIT_MORE;
-    if (v->last->kind == SUBMIT_VECTOR)
+    if (v->last->kind == SUBMIT_VECTOR || v->last->kind == SUBMIT_STRIDED)
         v->last->total = v->like.length;
     if (event) {
         v->last->flags &= (uint16_t)~SUBMIT_NO_RCE;

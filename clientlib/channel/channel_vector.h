@@ -47,6 +47,10 @@ int channel_vector_long(struct channel_vector *v, const struct submit_record *pi
 /* Adds a short piece of a put. Results as above. */
 int channel_vector_short(struct channel_vector *v, uint64_t offset, const void *bytes,
                          uint32_t length);
+/* Adds elements of a put that the daemon reads: `first` has segment and local offset of the first
+ * one. Results as above. */
+int channel_vector_strided(struct channel_vector *v, const struct submit_record *first,
+                           const struct submit_strided *elements);
 /* Adds the end, with the bytes of a remote id, and submits all: 0, or another result of
  * channel_submit, or an error as above. */
 int channel_vector_end(struct channel_vector *v, const void *rid);

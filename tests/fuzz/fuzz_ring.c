@@ -60,6 +60,19 @@ static void repair_pieces(uint8_t *at, uint32_t bytes)
     }
 }
 
+static void repair_elements(struct submit_record *r, struct submit_strided *s)
+{
+    r->code = SUBMIT_PUT;
+    r->length = sizeof(*s);
+    r->size = sizeof(*r) + sizeof(*s);
+    r->local_offset = word_in_region(r->local_offset);
+    s->offset = word_in_region(s->offset);
+    s->element = 1 + s->element % 64;
+    s->count = 1 + s->count % 16;
+    s->local_stride %= 128;
+    s->remote_stride %= 128;
+}
+
 static void repair_kind(struct submit_record *r, uint32_t size)
 {
     struct signal *s = (struct signal *)(r + 1);
@@ -80,6 +93,8 @@ static void repair_kind(struct submit_record *r, uint32_t size)
     if (r->kind == SUBMIT_VECTOR) {
         r->code = r->length > 0 ? SUBMIT_PUT : r->code;
         repair_pieces((uint8_t *)(r + 1), (uint32_t)r->length);
+    } else if (r->kind == SUBMIT_STRIDED && r->length >= sizeof(struct submit_strided)) {
+        repair_elements(r, (struct submit_strided *)(void *)(r + 1));
     } else {
         r->offset = word_in_region(r->offset);
     }

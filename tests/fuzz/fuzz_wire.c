@@ -78,7 +78,8 @@ static void repair(const struct scene *s, uint8_t how, uint8_t *record, uint32_t
         batch->slot = key->slot;
         batch->generation = key->generation;
     }
-    if (how & REPAIR_KEY && head->kind == WIRE_VECTOR && size >= sizeof(*vector)) {
+    if (how & REPAIR_KEY && (head->kind == WIRE_VECTOR || head->kind == WIRE_STRIDED) &&
+        size >= sizeof(*vector)) { /* both begin alike */
         vector->slot = b->key.slot;
         vector->generation = b->key.generation;
     }

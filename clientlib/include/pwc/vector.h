@@ -83,8 +83,10 @@ PWC_API int pwc_getv(pwc_remote *src, const struct pwc_piece *pieces, size_t n, 
 
 /*
  * Put the elements of a shape; the first element is at `src`, and is placed at offset `off` of the
- * region behind `dst`. As pwc_putv with a piece for each element. -EINVAL also: `dims` is not 1 to
- * 4, or the reserved word is not 0.
+ * region behind `dst`. As pwc_putv with a piece for each element, but the sources follow the rule
+ * of one put: where all elements together have over pwc_packed_max bytes and lie in a region of
+ * this client, they must not be changed until the local event. -EINVAL also: `dims` is not 1 to 4,
+ * or the reserved word is not 0.
  */
 PWC_API int pwc_put_shape(pwc_remote *dst, uint64_t off, const void *src,
                           const struct pwc_shape *shape, pwc_cid lid, pwc_cid rid, unsigned flags);

@@ -30,7 +30,7 @@ static int get_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *
 
     if (op->length == 0 || op->phase == OP_READY)
         return 0;
-    r = op_usable(e, flow, op);
+    r = op_usable(e, flow, op, op->length);
     if (r == 0)
         r = op_window_open(e, flow);
     if (r < 0)

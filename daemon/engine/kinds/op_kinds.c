@@ -12,6 +12,7 @@ const struct op_kind *const op_kinds[SUBMIT_KINDS] = {
     [SUBMIT_LONG] = &op_long,
     [SUBMIT_WAKE] = &op_wake,
     [SUBMIT_VECTOR] = &op_vector,
+    [SUBMIT_STRIDED] = &op_strided,
     [SUBMIT_ATOMIC] = &op_atomic,
     [SUBMIT_SIGNAL] = &op_signal,
     [SUBMIT_COLLECTIVE] = &op_collective,

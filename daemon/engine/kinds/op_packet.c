@@ -75,7 +75,7 @@ static bool copy_bytes(struct engine *e, uint32_t flow, uint64_t slot, const str
 static int usable(struct engine *e, uint32_t flow, const struct op *op)
 {
     if (op->length > 0 && !(op->flags & SUBMIT_INLINE))
-        return op_usable(e, flow, op);
+        return op_usable(e, flow, op, op->length);
     return e->remotes[op->remote].state == REMOTE_REVOKED || !op_remote_ours(e, flow, op)
                ? -EKEYREJECTED
                : 0;

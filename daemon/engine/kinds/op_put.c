@@ -76,7 +76,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 
     if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY)
         return 0;
-    r = op_usable(e, flow, op);
+    r = op_usable(e, flow, op, op->length);
     if (op_in_packets(e, op))
         return r;
     if (r == 0)

@@ -53,6 +53,9 @@ struct ledger_mark {
  */
 void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark);
+/* Where ledger_stage would put such a record, or NULL. Until it is staged, the peer does not get
+ * these bytes. */
+void *ledger_place(struct engine *e, uint32_t peer, uint32_t size, enum ledger_share share);
 /* Part of ledger_waits: whether everything that is staged may wait. */
 bool ledger_batches_wait(const struct engine *e, uint32_t peer);
 /* Whether staged records wait for the ACK of records under way, so that more of them leave

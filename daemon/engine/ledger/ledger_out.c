@@ -56,24 +56,44 @@ static bool waits_for_runs(const struct engine *e, const struct peer *p,
     return e->ordered_max > 0 && p->tx_tail + bytes - out->sent > room * (e->ordered_max / 2);
 }
 
+/* Whether a record of `size` bytes may be staged now; its place is `*offset`, after `*pad` bytes.
+ */
+static inline bool has_room(const struct engine *e, const struct peer *p,
+                            const struct ledger_out *out, uint32_t size, enum ledger_share share,
+                            uint32_t *offset, uint32_t *pad)
+{
+    uint32_t kept = share == LEDGER_OPERATION ? ledger_kept(out->size)
+                    : share == LEDGER_NOTE    ? out->size / 32 + LEDGER_ACK_BYTES
+                    : share == LEDGER_VERDICT ? LEDGER_ACK_BYTES
+                                              : 0;
+
+    *offset = (uint32_t)(p->tx_tail - out->base) & (out->size - 1);
+    *pad = out->size - *offset < size ? out->size - *offset : 0;
+    if (p->tx_tail - credit_floor(p, out) + *pad + size > out->size - kept || out->switching)
+        return false;
+    return (share != LEDGER_OPERATION && share != LEDGER_NOTE) ||
+           !waits_for_runs(e, p, out, *pad + size);
+}
+
+void *ledger_place(struct engine *e, uint32_t peer, uint32_t size, enum ledger_share share)
+{
+    const struct ledger_out *out = &e->peer_live[peer].out;
+    uint32_t offset, pad;
+
+    if (!has_room(e, &e->peers[peer], out, size, share, &offset, &pad))
+        return NULL;
+    return out->staging + (pad > 0 ? 0 : offset);
+}
+
 void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark)
 {
     struct peer *p = &e->peers[peer];
     struct ledger_out *out = &e->peer_live[peer].out;
-    uint32_t offset = (uint32_t)(p->tx_tail - out->base) & (out->size - 1);
-    uint32_t pad = out->size - offset < size ? out->size - offset : 0;
-    uint64_t used = p->tx_tail - credit_floor(p, out) + pad + size;
-    uint32_t kept = share == LEDGER_OPERATION ? ledger_kept(out->size)
-                    : share == LEDGER_NOTE    ? out->size / 32 + LEDGER_ACK_BYTES
-                    : share == LEDGER_VERDICT ? LEDGER_ACK_BYTES
-                                              : 0;
     struct wire_record *head;
+    uint32_t offset, pad;
 
-    if (used > out->size - kept || out->switching)
-        return NULL;
-    if ((share == LEDGER_OPERATION || share == LEDGER_NOTE) &&
-        waits_for_runs(e, p, out, pad + size))
+    if (!has_room(e, p, out, size, share, &offset, &pad))
         return NULL;
     if (mark) {
         struct sent *sent;

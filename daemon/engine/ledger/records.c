@@ -252,6 +252,8 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                       .arrival = &arrival_atomics},
     [WIRE_VECTOR] = {sizeof(struct wire_vector), true, EVENT | WIRE_PART, LEDGER_WAIT_OPERATION,
                      .part = LEDGER_WAIT_PART, .arrival = &arrival_vector},
+    [WIRE_STRIDED] = {sizeof(struct wire_strided), true, EVENT | WIRE_PART, LEDGER_WAIT_OPERATION,
+                      .part = LEDGER_WAIT_PART, .arrival = &arrival_strided},
     [WIRE_PACKET] = {sizeof(struct wire_packet), true, EVENT | WIRE_CUT | WIRE_STORED | WIRE_NONCE,
                      LEDGER_WAIT_OPERATION, .arrival = &arrival_packet},
     [WIRE_OBSERVED] = {sizeof(struct wire_put), true, EVENT, LEDGER_WAIT_OPERATION,

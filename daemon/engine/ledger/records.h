@@ -46,6 +46,7 @@ struct arrival {
         struct wire_put put;
         struct wire_batch batch;
         struct wire_vector vector;
+        struct wire_strided strided;
         struct wire_packet packet;
     } w;                    /* the fixed part, a copy */
     struct message message; /* with WIRE_MESSAGE: the block's head, a copy */
@@ -99,6 +100,7 @@ extern const struct arrival_kind arrival_note;
 extern const struct arrival_kind arrival_packet; /* record_packet.c */
 extern const struct arrival_kind arrival_batch;  /* record_batch.c */
 extern const struct arrival_kind arrival_vector; /* record_vector.c */
+extern const struct arrival_kind arrival_strided; /* record_strided.c */
 extern const struct arrival_kind arrival_atomic; /* record_atomic.c */
 extern const struct arrival_kind arrival_atomics;
 extern const struct arrival_kind arrival_signal; /* record_signal.c */

@@ -18,7 +18,8 @@ static bool event_due(const struct op *op, uint64_t slot, uint64_t head)
 {
     const struct op_kind *kind = op_row(op);
     /* An event that brings values waits for them. */
-    bool copied = (op->flags & SUBMIT_INLINE || kind->copied) && !(op->flags & SUBMIT_FETCH);
+    bool copied = ((op->flags & SUBMIT_INLINE && !kind->described) || kind->copied) &&
+                  !(op->flags & SUBMIT_FETCH);
 
     if (op->flags & SUBMIT_LCE_SOURCE && copied && !(op->flags & SUBMIT_NO_LCE) && op->status == 0)
         return true; /* its source was copied at submission */

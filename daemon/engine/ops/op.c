@@ -59,7 +59,7 @@ bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op)
     return remote->owner == f->owner && remote->peer == f->peer && remote->endpoint == f->endpoint;
 }
 
-int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
+int op_usable(const struct engine *e, uint32_t flow, const struct op *op, uint32_t length)
 {
     uint64_t owner = e->flows[flow].owner;
     const struct segment *segment = &e->segments[op->segment];
@@ -70,7 +70,7 @@ int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
     /* While the operation waited its segment may have gone, and the index may be another
      * client's. */
     if (segment->state != SEGMENT_OPEN || segment->client != owner_client(e, owner) ||
-        !(op->local_offset <= segment->length && op->length <= segment->length - op->local_offset))
+        !(op->local_offset <= segment->length && length <= segment->length - op->local_offset))
         return -EFAULT;
     if (!op_remote_ours(e, flow, op))
         return -EKEYREJECTED;
@@ -194,7 +194,7 @@ uint32_t op_id_len(const struct op *op)
 /* Whether records of this kind say that others of their vector follow. */
 static bool names_parts(uint8_t kind)
 {
-    return kind == WIRE_PUT || kind == WIRE_PLACED || kind == WIRE_VECTOR;
+    return kind == WIRE_PUT || kind == WIRE_PLACED || kind == WIRE_VECTOR || kind == WIRE_STRIDED;
 }
 
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,

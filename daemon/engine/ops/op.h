@@ -35,6 +35,7 @@ struct op_part {
 struct op_kind {
     bool message;     /* an active message: its block is checked, and may be a reply */
     bool copied;      /* its source is always copied at submission */
+    bool described;   /* its inline bytes describe where its source is, and are not the source */
     bool at_head;     /* has no record, and ends when all earlier ones of its flow have left */
     bool over_remote; /* its submission names a remote, also when it is a reply */
     bool reads;       /* its payload comes from the peer, so data that arrives shows that the peer
@@ -104,6 +105,7 @@ extern const struct op_kind op_short;
 extern const struct op_kind op_medium;
 extern const struct op_kind op_long;
 extern const struct op_kind op_vector;
+extern const struct op_kind op_strided;
 extern const struct op_kind op_wake;
 extern const struct op_kind op_atomic;
 extern const struct op_kind op_signal;
@@ -152,9 +154,9 @@ int op_check_remote(const struct engine *e, const struct submit_record *r,
 bool op_remote_given(const struct engine *e, uint32_t session, uint32_t remote);
 /* The client's memory that a record names, or -EFAULT. */
 int op_check_local(const struct engine *e, uint32_t client, const struct submit_record *r);
-/* Whether the operation may start now, with its memory and its remote as they were at submission:
- * 0, -EINPROGRESS, or the errno that ends it. */
-int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
+/* Whether the operation may start now, with its `length` bytes of memory and its remote as they
+ * were at submission: 0, -EINPROGRESS, or the errno that ends it. */
+int op_usable(const struct engine *e, uint32_t flow, const struct op *op, uint32_t length);
 /* The operation's payload travels in pieces of 1 << this bytes; the last one may be shorter. */
 uint32_t op_piece_shift(const struct engine *e, const struct op *op);
 /* The number of pieces in `bytes` of its payload. */

@@ -102,6 +102,7 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
     shared->sizes = *sizes;
     shared->message_max = e->message_max;
     shared->fences = e->host->fence != NULL;
+    shared->strided = 1;
     shared->context = context;
     shared->rank = e->clients[client].rank;
     atomic_store_explicit(&shared->state, SESSION_LIVE, memory_order_release);
@@ -124,6 +125,7 @@ int engine_session_inherit(struct engine *e, uint32_t session, void *base)
      * them out. */
     e->departed.delivered -= e->sessions[session].delivered;
     e->session_live[session].shared->fences = e->host->fence != NULL;
+    e->session_live[session].shared->strided = 1;
     bind_show_ended(e, session);
     if (e->clients[e->sessions[session].client].quarantine != QUARANTINE_NONE)
         quarantine_show(e, session);

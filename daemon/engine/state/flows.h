@@ -247,7 +247,7 @@ struct op {
     uint16_t pending; /* fabric operations outstanding: private in meaning, zeroed when opened */
     union {
         uint64_t offset;
-        uint64_t total; /* of SUBMIT_VECTOR */
+        uint64_t total; /* of SUBMIT_VECTOR and SUBMIT_STRIDED */
     };
     uint32_t length;       /* an operation of more bytes fails, and has the most that fits here */
     uint32_t posted_after; /* ns from submission; 0: not posted, UINT32_MAX: that long or longer;

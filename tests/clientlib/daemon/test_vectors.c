@@ -245,11 +245,14 @@ static void shapes(struct path *p)
         {4, 0, 3, {2, 3, 4, 5}, {1000, 300, 60, 5}, {900, 280, 50, 3}},
         {4, 0, 3, {2, 1, 4, 1}, {1000, 3, 60, 5}, {900, 2, 50, 3}},
         {1, 0, 1, {PWC_PIECES_MAX}, {2}, {3}},
+        {1, 0, 64, {200}, {100}, {90}},
+        {2, 0, 24, {5, 100}, {4000, 40}, {-3000, 30}},
+        {3, 0, 40, {2, 3, 110}, {30000, 9000, -80}, {21000, 7000, 60}},
     };
 
     for (size_t i = 0; i < 2 * COUNT(rows); i++) {
         const struct pwc_shape *s = &rows[i / 2];
-        uint64_t off = 100000;
+        uint64_t off = 120000;
         uint8_t *local = here(p) + off;
         size_t count = list_shape(s, off, local);
         int rc;
@@ -267,6 +270,56 @@ static void shapes(struct path *p)
 static void test_shapes(void)
 {
     on_both(shapes);
+}
+
+/*
+ * When the daemon reads a shape's elements itself: only where they are more than one packed payload
+ * and lie in a region, and where the rows are long enough. Then each record has as many elements of
+ * a row as a packed payload holds, and the source is read later.
+ */
+static void test_read_by_the_daemon(void)
+{
+    static uint8_t loose[64 * 1024];
+    static const struct {
+        const char *what;
+        bool in_region;
+        unsigned records;
+        struct pwc_shape s;
+    } rows[] = {
+        {"over one payload", true, 2, {1, 0, 64, {65}, {100}, {80}}},
+        {"one payload", true, 0, {1, 0, 64, {64}, {100}, {80}}},
+        {"not in a region", false, 0, {1, 0, 64, {65}, {100}, {80}}},
+        {"short rows", true, 0, {2, 0, 64, {10, 15}, {2000, 100}, {1500, 80}}},
+        {"rows of a quarter", true, 10, {2, 0, 64, {10, 16}, {2000, 100}, {1500, 80}}},
+        {"rows of two records", true, 6, {2, 0, 64, {3, 65}, {8000, 100}, {7000, 80}}},
+        {"elements of a payload", true, 3, {1, 0, FAKE_PACKED_MAX, {3}, {5000}, {6000}}},
+        {"longer elements", true, 0, {1, 0, FAKE_PACKED_MAX + 1, {3}, {5000}, {6000}}},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct world *w = world_new();
+        const struct pwc_shape *s = &rows[i].s;
+        uint8_t *source = rows[i].in_region ? w->memory + HERE : loose;
+        size_t bytes = s->element;
+
+        for (uint32_t d = 0; d < s->dims; d++)
+            bytes *= s->count[d];
+        memset(source, 'a', sizeof(loose));
+        atomic_store(&w->daemon.hold, true);
+        CU_ASSERT_EQUAL(
+            pwc_put_shape(w->remote, 0, source, s, pwc_cid_u64(LID), PWC_CID_NONE, PWC_NO_RCE), 0);
+        source[0] = 'b';
+        atomic_store(&w->daemon.hold, false);
+        fake_daemon_kick(&w->daemon);
+        CU_ASSERT_EQUAL(expect(w, PWC_LOCAL, LID, 0).length, bytes);
+        if (atomic_load(&w->daemon.strided) != rows[i].records)
+            printf("%s: %u records\n", rows[i].what, atomic_load(&w->daemon.strided));
+        CU_ASSERT_EQUAL(atomic_load(&w->daemon.strided), rows[i].records);
+        /* A payload that is longer than a packed one is read later, too. */
+        CU_ASSERT_EQUAL(w->memory[0],
+                        rows[i].records > 0 || s->element > FAKE_PACKED_MAX ? 'b' : 'a');
+        world_free(w);
+    }
 }
 
 /* Strides of 0: the same element again and again, as source and as target. */
@@ -514,6 +567,7 @@ int main(void)
                            {"overlapping", test_overlapping},
                            {"ids", test_ids},
                            {"shapes", test_shapes},
+                           {"shapes that the daemon reads", test_read_by_the_daemon},
                            {"strides of zero", test_strides_of_zero},
                            {"refused lists", test_refused_lists},
                            {"refused shapes", test_refused_shapes},

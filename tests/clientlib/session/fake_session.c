@@ -19,6 +19,7 @@ int fake_session_open(struct fake_session *s, const struct session_sizes *sizes)
     data = (uint8_t *)s->mapping.base + SESSION_DATA_OFFSET;
     shared->magic = SESSION_MAGIC;
     shared->version = SESSION_VERSION;
+    shared->strided = 1;
     shared->sizes = *sizes;
     shared->message_max = message_bytes_max(4096);
     atomic_store(&shared->state, SESSION_LIVE);

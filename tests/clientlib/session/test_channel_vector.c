@@ -191,6 +191,37 @@ static void test_blocks(void)
     }
 }
 
+/* Guards the fields of a record of elements that the daemon reads, as the last record and before
+ * it. */
+static void test_strided_fields(void)
+{
+    for (unsigned rid_len = 0; rid_len <= 9; rid_len += 9) {
+        struct pair *p = pair_new();
+        const struct submit_record first = {.segment = 5, .local_offset = 77};
+        const struct submit_strided elements = {
+            .offset = 40, .local_stride = -9, .remote_stride = 12, .element = 7, .count = 3};
+
+        CU_ASSERT_EQUAL_FATAL(begin(p, SUBMIT_PUT, SUBMIT_FENCE, (uint16_t)rid_len), 0);
+        for (int i = 0; i < 2; i++)
+            CU_ASSERT_EQUAL(channel_vector_strided(&p->v, &first, &elements), 0);
+        CU_ASSERT_EQUAL(channel_vector_end(&p->v, "remote id"), 0);
+        for (int i = 0; i < 2; i++) {
+            bool end = i == 1 && rid_len == 0;
+            const struct submit_record *r = expect_record(
+                p, SUBMIT_STRIDED,
+                SUBMIT_INLINE | (end ? SUBMIT_SLOT : PIECE_FLAGS) | (i == 0 ? SUBMIT_FENCE : 0));
+
+            CU_ASSERT(r->code == SUBMIT_PUT && r->segment == 5 && r->local_offset == 77);
+            CU_ASSERT(r->length == sizeof(elements) && r->total == (end ? 5000 : 21));
+            CU_ASSERT_EQUAL(memcmp(fake_record_payload(r), &elements, sizeof(elements)), 0);
+        }
+        if (rid_len > 0)
+            CU_ASSERT_EQUAL(expect_record(p, SUBMIT_VECTOR, SUBMIT_SLOT)->total, 5000);
+        expect_no_record(p);
+        pair_free(p);
+    }
+}
+
 /* A block may be as long as a packed payload, but no longer than the longest record. */
 static void test_block_bounds(void)
 {
@@ -338,6 +369,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {{"long pieces", test_long_pieces},
                            {"blocks", test_blocks},
+                           {"strided fields", test_strided_fields},
                            {"block bounds", test_block_bounds},
                            {"no room", test_no_room},
                            {"no room for a block", test_no_room_for_a_block},

@@ -257,6 +257,51 @@ static void test_shapes(void)
     }
 }
 
+/* Rows of a shape are taken in parts, of up to `most` elements, and are the elements of a plain
+ * loop. */
+static void test_rows(void)
+{
+    static const struct {
+        uint32_t most, parts;
+        struct pwc_shape s;
+    } rows[] = {
+        {1, 5, {1, 0, 3, {5}, {10}, {-7}}},
+        {2, 3, {1, 0, 3, {5}, {10}, {-7}}},
+        {5, 1, {1, 0, 3, {5}, {10}, {-7}}},
+        {UINT32_MAX, 1, {1, 0, 3, {5}, {10}, {-7}}},
+        {3, 8, {2, 0, 2, {4, 5}, {100, -4}, {-90, 6}}},
+        {5, 4, {2, 0, 2, {4, 5}, {100, -4}, {-90, 6}}},
+        {4, 24, {3, 0, 1, {3, 4, 5}, {600, 30, 3}, {-700, -31, 4}}},
+        {9, 1, {2, 0, 2, {1, 5}, {100, 4}, {90, 6}}},
+        {9, 1, {1, 0, 3, {5}, {3}, {3}}}, /* one piece */
+        {9, 0, {1, 0, 3, {0}, {3}, {3}}},
+    };
+    static struct pwc_piece all[64];
+    const uint64_t off = 1 << 20;
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t elements = visit(&rows[i].s, off, all, COUNT(all)), done = 0;
+        uint32_t parts = 0, n;
+        struct pieces pieces, before;
+        struct pwc_piece first;
+
+        CU_ASSERT_EQUAL_FATAL(pieces_of_shape(&pieces, off, AT(0), &rows[i].s), 0);
+        before = pieces;
+        for (; (n = pieces_take_row(&pieces, rows[i].most, &first)) > 0; parts++)
+            for (uint32_t k = 0; k < n; k++) {
+                const struct pwc_piece piece = {first.off + (uint64_t)(k * before.remote_stride),
+                                                (char *)first.local + k * before.local_stride,
+                                                rows[i].s.element};
+
+                CU_ASSERT_FATAL(done < elements);
+                CU_ASSERT(first.len == piece.len ? same(&piece, &all[done]) : n == 1);
+                done += first.len / piece.len;
+            }
+        CU_ASSERT_EQUAL(parts, rows[i].parts);
+        CU_ASSERT_EQUAL(done, elements);
+    }
+}
+
 /* ---- extent of a shape ---------------------------------------------------------------------- */
 
 static void test_extents(void)
@@ -311,6 +356,37 @@ static void test_extents(void)
     }
 }
 
+/* The range of local addresses; 0 and 0 where it wraps around. */
+static void test_local_extents(void)
+{
+    static const struct {
+        uintptr_t local;
+        struct pwc_shape s;
+        uint64_t from, end;
+    } rows[] = {
+        {100, {1, 0, 3, {5}, {10}, {0}}, 100, 143},
+        {100, {1, 0, 3, {5}, {-10}, {0}}, 60, 103},
+        {100, {2, 0, 3, {2, 5}, {-50, 10}, {0}}, 50, 143},
+        {40, {1, 0, 3, {5}, {-10}, {0}}, 0, 43},
+        {39, {1, 0, 3, {5}, {-10}, {0}}, 0, 0},
+        {UINTPTR_MAX - 12, {1, 0, 3, {2}, {9}, {0}}, UINTPTR_MAX - 12, UINTPTR_MAX},
+        {UINTPTR_MAX - 12, {1, 0, 3, {2}, {10}, {0}}, 0, 0},
+        {UINTPTR_MAX - 1, {1, 0, 3, {2}, {-10}, {0}}, 0, 0},
+        {100, {1, 0, 3, {2}, {PTRDIFF_MIN}, {0}}, 0, 0},
+        {100, {2, 0, 3, {2, 3}, {1, PTRDIFF_MAX}, {0}}, 0, 0},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct pieces_extent out;
+        struct pieces pieces;
+
+        CU_ASSERT_EQUAL_FATAL(pieces_of_shape(&pieces, 0, (void *)rows[i].local, &rows[i].s), 0);
+        CU_ASSERT_EQUAL(pieces_extent(&pieces, &out), 0);
+        CU_ASSERT_EQUAL(out.local_from, rows[i].from);
+        CU_ASSERT_EQUAL(out.local_end, rows[i].end);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"lists", test_lists},
@@ -318,7 +394,9 @@ int main(void)
                            {"no shapes", test_no_shapes},
                            {"empty shapes", test_empty_shapes},
                            {"shapes", test_shapes},
+                           {"rows", test_rows},
                            {"extents", test_extents},
+                           {"local extents", test_local_extents},
                            CU_TEST_INFO_NULL};
 
     return suite_run("vector_pieces", tests);

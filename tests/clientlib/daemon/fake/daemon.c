@@ -439,9 +439,9 @@ void fake_end(struct fake_daemon *daemon, struct fake_context *context,
 /* Bytes of the remote region that an operation concerns. */
 static uint64_t reach_of(const struct submit_record *record)
 {
-    return record->kind == SUBMIT_ATOMIC   ? word_reach(record->code, record->length)
-           : record->kind == SUBMIT_VECTOR ? record->total
-                                           : record->length;
+    return record->kind == SUBMIT_ATOMIC ? word_reach(record->code, record->length)
+           : record->kind == SUBMIT_VECTOR || record->kind == SUBMIT_STRIDED ? record->total
+                                                                             : record->length;
 }
 
 static void execute(struct fake_daemon *daemon, struct fake_context *context,
@@ -460,6 +460,8 @@ static void execute(struct fake_daemon *daemon, struct fake_context *context,
         status = fake_carry_atomic(daemon, record, &bytes);
     else if (record->kind == SUBMIT_VECTOR)
         status = fake_carry_vector(daemon, record);
+    else if (record->kind == SUBMIT_STRIDED)
+        status = fake_carry_strided(daemon, record);
     else if (record->kind != SUBMIT_FLUSH)
         status = fake_move_bytes(daemon, record);
     status = fake_fail_together(context, record, status);
@@ -471,8 +473,10 @@ static void execute(struct fake_daemon *daemon, struct fake_context *context,
                target) {
         (void)fake_session_post(
             &target->session, record->flags & SUBMIT_NOTIFY ? EVENT_NOTIFY : EVENT_REMOTE,
-            record->kind == SUBMIT_VECTOR ? record->code : record->kind, context->peer, 0,
-            reach_of(record), record->rid, fake_record_rid(record), record->rid_len);
+            record->kind == SUBMIT_VECTOR || record->kind == SUBMIT_STRIDED ? record->code
+                                                                            : record->kind,
+            context->peer, 0, reach_of(record), record->rid, fake_record_rid(record),
+            record->rid_len);
         fake_wake_client(target);
     }
     if (status < 0 && record->kind != SUBMIT_ATOMIC)

@@ -77,6 +77,7 @@ struct fake_daemon {
     _Atomic unsigned fences;   /* of these, those with SUBMIT_FENCE */
     _Atomic unsigned fail_at; /* the operation with this number fails with -EKEYREJECTED; 0: none */
     _Atomic unsigned wakes;   /* number of records with SUBMIT_WAKE */
+    _Atomic unsigned strided; /* number of records with SUBMIT_STRIDED */
     _Atomic unsigned segments_open;
     _Atomic unsigned regions_open;
     _Atomic unsigned sessions_open;
@@ -149,6 +150,8 @@ int fake_carry_signal(struct fake_daemon *daemon, const struct submit_record *re
 /* vectors.c: places the pieces of a block, and returns the status. A vector's last record
  * without pieces places nothing. */
 int fake_carry_vector(struct fake_daemon *daemon, const struct submit_record *record);
+/* Copies equal elements out of the client's segment, and returns the status. */
+int fake_carry_strided(struct fake_daemon *daemon, const struct submit_record *record);
 
 /* messages.c: carry out a request, or a reply. */
 void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context,

@@ -27,3 +27,23 @@ int fake_carry_vector(struct fake_daemon *daemon, const struct submit_record *re
     }
     return 0;
 }
+
+int fake_carry_strided(struct fake_daemon *daemon, const struct submit_record *record)
+{
+    const uint8_t *here =
+        (const uint8_t *)daemon->segments[record->segment].base + record->local_offset;
+    struct submit_record region = *record;
+    struct submit_strided s;
+    uint8_t *there;
+    int status;
+
+    daemon->strided++;
+    memcpy(&s, fake_record_payload(record), sizeof(s));
+    region.offset = 0;
+    there = fake_remote_memory(daemon, &region, &status);
+    if (!there)
+        return status;
+    for (uint32_t i = 0; i < s.count; i++)
+        memcpy(there + s.offset + i * s.remote_stride, here + i * s.local_stride, s.element);
+    return 0;
+}

@@ -97,10 +97,29 @@ static int take_slot(struct channel *ch, struct submit_record *record, const pwc
     return 0;
 }
 
-/* Adds those pieces of a vector that a block takes, or those that no block takes. Returns 0 or a
- * negative errno. */
-static int add_pieces(struct channel_vector *v, const struct path_op *op,
-                      const struct submit_record *record, const uint8_t *source, bool blocks)
+/* Adds a short piece of a put as elements that the engine reads: words, or bytes from the last one
+ * down. */
+static int add_strided(struct channel_vector *v, const struct submit_record *piece)
+{
+    bool words = piece->length % 8 == 0;
+    struct submit_record first = *piece;
+    struct submit_strided elements = {
+        .offset = piece->offset + (words ? 0 : piece->length - 1),
+        .local_stride = words ? 8 : -1,
+        .remote_stride = words ? 8 : -1,
+        .element = words ? 8 : 1,
+        .count = (uint32_t)(words ? piece->length / 8 : piece->length),
+    };
+
+    first.local_offset += words ? 0 : piece->length - 1;
+    return channel_vector_strided(v, &first, &elements);
+}
+
+/* Adds those pieces of a vector that a block takes, or those that no block takes. `strided`: the
+ * engine reads the pieces that a block would take. Returns 0 or a negative errno. */
+static int add_pieces(const struct world_path *p, struct channel_vector *v,
+                      const struct path_op *op, const struct submit_record *record,
+                      const uint8_t *source, bool blocks, bool strided)
 {
     int rc = 0;
 
@@ -117,8 +136,12 @@ static int add_pieces(struct channel_vector *v, const struct path_op *op,
         piece.rid = 0;
         if (piece.length == 0 || in_block != blocks)
             continue;
-        rc = in_block ? channel_vector_short(v, piece.offset, source + at, (uint32_t)piece.length)
-                      : channel_vector_long(v, &piece);
+        if (!in_block)
+            rc = channel_vector_long(v, &piece);
+        else if (strided && piece.length <= p->path.packed_max)
+            rc = add_strided(v, &piece);
+        else
+            rc = channel_vector_short(v, piece.offset, source + at, (uint32_t)piece.length);
     }
     return rc;
 }
@@ -128,6 +151,7 @@ static int submit_vector(struct world_path *p, const struct path_op *op,
                          const struct submit_record *record, const uint8_t *source)
 {
     struct channel *ch = &context_of(p, op->from)->channel;
+    bool strided = sim_random_below(&p->world->random, 2);
     int64_t slot =
         pending_begin_vector(&ch->pending, &op->lid, op->flags, record->kind, record->length);
     struct channel_vector v;
@@ -137,9 +161,9 @@ static int submit_vector(struct world_path *p, const struct path_op *op,
         return (int)slot;
     rc = channel_vector_begin(&v, ch, record, (uint32_t)slot, (uint32_t)p->path.packed_max);
     if (rc == 0)
-        rc = add_pieces(&v, op, record, source, false);
+        rc = add_pieces(p, &v, op, record, source, false, strided);
     if (rc == 0)
-        rc = add_pieces(&v, op, record, source, true);
+        rc = add_pieces(p, &v, op, record, source, true, strided);
     if (rc == 0)
         rc = channel_vector_end(&v, op->rid.data);
     if (rc >= 0)
