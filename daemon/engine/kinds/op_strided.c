@@ -26,18 +26,18 @@ static uint64_t bytes_of(const struct submit_strided *s)
 /* Checks that all elements lie in the segment's first `length` bytes: 0 or -EFAULT. */
 static int check_source(const struct submit_strided *s, uint64_t local_offset, uint64_t length)
 {
-    struct strided_extent extent;
+    uint64_t end;
 
-    if (strided_look(local_offset, s->local_stride, s->element, s->count, &extent) < 0)
+    if (strided_end(local_offset, s->local_stride, s->element, s->count, &end) < 0)
         return -EFAULT;
-    return extent.end <= length ? 0 : -EFAULT;
+    return end <= length ? 0 : -EFAULT;
 }
 
 static int strided_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                             const struct remote *remote)
 {
     const struct submit_record first = {.segment = r->segment, .local_offset = r->local_offset};
-    struct strided_extent extent;
+    uint64_t end;
     struct submit_strided s;
 
     if (r->length != sizeof(s) || !(r->flags & SUBMIT_INLINE) || r->code != SUBMIT_PUT)
@@ -56,9 +56,9 @@ static int strided_validate(struct engine *e, uint32_t client, const struct subm
         return -EKEYREJECTED;
     if (remote->packet > 0)
         return -EOPNOTSUPP;
-    if (strided_look(s.offset, s.remote_stride, s.element, s.count, &extent) < 0)
+    if (strided_end(s.offset, s.remote_stride, s.element, s.count, &end) < 0)
         return -ERANGE;
-    return extent.end <= remote->length ? 0 : -ERANGE;
+    return end <= remote->length ? 0 : -ERANGE;
 }
 
 static uint64_t strided_bytes(const struct submit_record *r)

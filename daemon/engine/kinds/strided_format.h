@@ -7,15 +7,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The range in which all elements lie: [from, end). */
-struct strided_extent {
-    uint64_t from, end;
-};
-
-/* Computes the range of `count` elements, of which the first begins at `at`: 0, or -ERANGE: some
- * would begin before 0 or end beyond all offsets. */
-static inline int strided_look(uint64_t at, int64_t stride, uint32_t element, uint32_t count,
-                               struct strided_extent *out)
+/* Computes where the highest of `count` elements ends; the first one begins at `at`. Returns 0, or
+ * -ERANGE: some would begin before 0 or end beyond all offsets. */
+static inline int strided_end(uint64_t at, int64_t stride, uint32_t element, uint32_t count,
+                              uint64_t *end)
 {
     uint64_t last;
     int64_t span;
@@ -23,8 +18,7 @@ static inline int strided_look(uint64_t at, int64_t stride, uint32_t element, ui
     if (__builtin_mul_overflow(stride, (int64_t)count - 1, &span) ||
         __builtin_add_overflow(at, span, &last))
         return -ERANGE;
-    out->from = span < 0 ? last : at;
-    return __builtin_add_overflow(span < 0 ? at : last, element, &out->end) ? -ERANGE : 0;
+    return __builtin_add_overflow(span < 0 ? at : last, element, end) ? -ERANGE : 0;
 }
 
 static inline __attribute__((always_inline)) void strided_copy_each(uint8_t *to, int64_t to_stride,

@@ -19,15 +19,15 @@ static int64_t strided_parse(struct engine *e, struct arrival *a, uint64_t left)
 static int strided_admit(struct engine *e, uint32_t session, struct arrival *a)
 {
     const struct wire_strided *w = &a->w.strided;
-    struct strided_extent extent;
+    uint64_t end;
     uint64_t room;
     int status = region_to_write(e, session, w->slot, w->generation, &a->base, &room);
 
     if (status < 0)
         return status;
-    if (strided_look(w->offset, w->stride, w->element, w->count, &extent) < 0)
+    if (strided_end(w->offset, w->stride, w->element, w->count, &end) < 0)
         return -ERANGE;
-    return extent.end <= room ? 0 : -ERANGE;
+    return end <= room ? 0 : -ERANGE;
 }
 
 static int strided_act(struct engine *e, struct arrival *a)

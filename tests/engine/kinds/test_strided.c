@@ -164,6 +164,19 @@ static void senseless_records_break_the_link(void)
     }
 }
 
+/* Guards that a record without elements breaks the link, also where no byte follows. */
+static void no_elements_break_the_link(void)
+{
+    struct bench *b = linked_bench();
+    struct strided_record r = good_strided(b);
+
+    r.strided.op.head.words = sizeof(r.strided) / 8;
+    r.strided.element = 0;
+    CU_ASSERT_TRUE(sent(b, &r));
+    CU_ASSERT_TRUE(b->broken);
+    bench_free(b);
+}
+
 /* ---- at the origin --------------------------------------------------------------------------- */
 
 struct submission {
@@ -260,6 +273,33 @@ static void fields_of_a_record(void)
     }
 }
 
+/* Guards sizes that agree with each other and are wrong: a description of another length, and more
+ * bytes than a packed payload in a longer vector. */
+static void sizes_of_a_record(void)
+{
+    for (int row = 0; row < 4; row++) {
+        struct bench *b = submitting_bench();
+        struct {
+            struct submission s;
+            uint64_t more;
+        } r = {last_record(), 0};
+
+        if (row < 3) {
+            static const int other[] = {0, -8, 8};
+
+            r.s.record.length += (uint64_t)other[row];
+            r.s.record.size += (uint32_t)other[row];
+        } else {
+            r.s.elements.element = b->config.packed_max / 2 + 1;
+            r.s.elements.count = 2;
+            r.s.record.total = 2 * b->config.packed_max;
+        }
+        bench_submit(b, &r.s.record);
+        CU_ASSERT_EQUAL(b->quarantined, row > 0);
+        bench_free(b);
+    }
+}
+
 /* Guards that the record needs a key, and the right to write. */
 static void rights_of_a_record(void)
 {
@@ -295,16 +335,24 @@ static void rights_of_a_record(void)
 static void source_is_in_use(void)
 {
     struct bench *b = submitting_bench();
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
     struct submission s = last_record();
-    struct event_record event;
+    struct event_record event = {0};
 
+    bench_submit(b, &s.record);
+    ack.consumed = peek_peer(b->engine, 1).posted;
     s.record.flags |= SUBMIT_LCE_SOURCE;
+    s.record.lid = 4;
     bench_submit(b, &s.record);
     CU_ASSERT_TRUE(was_sent(b));
     CU_ASSERT_FALSE(bench_local_event(b, &event));
+    bench_send(b, &ack, sizeof(ack)); /* the first one has ended: the engine looks at the second */
+    CU_ASSERT_TRUE(bench_local_event(b, &event));
+    CU_ASSERT_FALSE(bench_local_event(b, &event));
+    CU_ASSERT_EQUAL(event.id, 3);
     bench_ack(b);
     CU_ASSERT_TRUE(bench_local_event(b, &event));
-    CU_ASSERT_EQUAL(event.status, 0);
+    CU_ASSERT(event.id == 4 && event.status == 0);
     bench_free(b);
 }
 
@@ -341,7 +389,9 @@ int main(void)
         {"a good record is taken", good_record_is_taken},
         {"refused records touch nothing", refused_records_touch_nothing},
         {"senseless records break the link", senseless_records_break_the_link},
+        {"no elements break the link", no_elements_break_the_link},
         {"fields of a record", fields_of_a_record},
+        {"sizes of a record", sizes_of_a_record},
         {"rights of a record", rights_of_a_record},
         {"the source is in use", source_is_in_use},
         {"memory that faults", memory_that_faults},
