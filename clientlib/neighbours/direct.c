@@ -11,6 +11,7 @@
 #include "clientlib/calls/series.h"
 #include "clientlib/binds/bind.h"
 #include "shm_ring/fault.h"
+#include "shm_ring/strided.h"
 #include "shm_ring/word.h"
 
 /* ---- choice of the path ---------------------------------------------------------------------- */
@@ -302,17 +303,27 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
+/* Takes the next piece of a list, or the next row of a shape. Returns how many pieces that are; 0:
+ * there are no more. */
+static uint32_t take(struct pieces *pieces, struct pwc_piece *first)
+{
+    return pieces->list ? pieces_next_listed(pieces, first)
+                        : pieces_take_row(pieces, UINT32_MAX, first);
+}
+
 int direct_putv(struct pwc_ctx *ctx, struct pwc_remote *dst, const struct pieces *all, size_t total,
                 const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
     struct pieces pieces = *all;
     struct pwc_piece piece;
+    uint32_t count;
     int rc = room(ctx, dst->pair, lid, rid, flags);
 
     if (rc < 0)
         return rc;
-    while (pieces_next(&pieces, &piece))
-        memcpy(dst->memory + piece.off, piece.local, piece.len);
+    while ((count = take(&pieces, &piece)) > 0)
+        strided_copy(dst->memory + piece.off, all->remote_stride, piece.local, all->local_stride,
+                     piece.len, count);
     put_ends(ctx, dst, total, lid, rid, flags);
     return 0;
 }
@@ -322,12 +333,14 @@ int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces
 {
     struct pieces pieces = *all;
     struct pwc_piece piece;
+    uint32_t count;
     int rc = room(ctx, src->pair, lid, rid, flags);
 
     if (rc < 0)
         return rc;
-    while (pieces_next(&pieces, &piece))
-        memcpy(piece.local, src->memory + piece.off, piece.len);
+    while ((count = take(&pieces, &piece)) > 0)
+        strided_copy(piece.local, all->local_stride, src->memory + piece.off, all->remote_stride,
+                     piece.len, count);
     get_ends(ctx, src, total, lid, rid, flags);
     return 0;
 }

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <string.h>
+#include "shm_ring/strided.h"
 
 /* Computes where the highest of `count` elements ends; the first one begins at `at`. Returns 0, or
  * -ERANGE: some would begin before 0 or end beyond all offsets. */
@@ -19,38 +19,6 @@ static inline int strided_end(uint64_t at, int64_t stride, uint32_t element, uin
         __builtin_add_overflow(at, span, &last))
         return -ERANGE;
     return __builtin_add_overflow(span < 0 ? at : last, element, end) ? -ERANGE : 0;
-}
-
-static inline __attribute__((always_inline)) void strided_copy_each(uint8_t *to, int64_t to_stride,
-                                                                    const uint8_t *from,
-                                                                    int64_t from_stride,
-                                                                    size_t element, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++, to += to_stride, from += from_stride)
-        memcpy(to, from, element);
-}
-
-/* Copies elements one by one. The usual lengths are constants, so that their copies need no call;
- * 8 bytes are one store. */
-static inline void strided_copy(uint8_t *to, int64_t to_stride, const uint8_t *from,
-                                int64_t from_stride, uint32_t element, uint32_t count)
-{
-    switch (element) {
-    case 8:
-        strided_copy_each(to, to_stride, from, from_stride, 8, count);
-        break;
-    case 16:
-        strided_copy_each(to, to_stride, from, from_stride, 16, count);
-        break;
-    case 32:
-        strided_copy_each(to, to_stride, from, from_stride, 32, count);
-        break;
-    case 64:
-        strided_copy_each(to, to_stride, from, from_stride, 64, count);
-        break;
-    default:
-        strided_copy_each(to, to_stride, from, from_stride, element, count);
-    }
 }
 
 #endif
