@@ -397,6 +397,29 @@ static void test_signal_ends_ranks(void)
     command_free(command);
 }
 
+/* A rank that prints without end does not keep pwcrun from taking a signal. The lines are short, so
+ * pwcrun takes longer for each than the rank does. */
+static void test_chatty_rank(void)
+{
+    struct command *command = start(
+        (const char *[]){"--label", "--", "sh", "-c", "yes '' & yes '' & yes '' & yes ''", NULL},
+        NULL);
+    CU_ASSERT(command_await(command, "[0] \n"));
+    kill(command->pid, SIGTERM);
+    CU_ASSERT_EQUAL(command_finish(command), 128 + SIGTERM);
+    command_free(command);
+}
+
+/* A process that has left its rank's group, and prints without end, does not keep pwcrun from
+ * ending. SIGPIPE ends that process then. */
+static void test_chatty_descendant(void)
+{
+    static const char script[] =
+        "trap 'exit 3' USR1; setsid sh -c \"kill -USR1 $$; yes '' & yes ''\" & "
+        "while :; do wait; done";
+    expect((const char *[]){"--label", "--", "sh", "-c", script, NULL}, NULL, 3, "rank 0");
+}
+
 /* ---- nothing is left ------------------------------------------------------------------------ */
 
 static int count_entries(const char *folder, const char *prefix)
@@ -541,6 +564,8 @@ int main(int argc, char **argv)
                            {"what cannot be placed", test_place_refuses},
                            {"signals are forwarded", test_signals_are_forwarded},
                            {"a signal ends the ranks", test_signal_ends_ranks},
+                           {"a rank that prints without end", test_chatty_rank},
+                           {"a descendant that prints without end", test_chatty_descendant},
                            {"nothing is left", test_nothing_left},
                            {"the reaper is killed", test_reaper_killed},
                            {"nothing is left of namespaces", test_nothing_left_of_namespaces},

@@ -217,6 +217,8 @@ static void rank_ended(struct job *job, struct rank *rank, int wait_status)
     char how[80];
     rank->pid = 0;
     job->ranks_alive--;
+    output_drain(&rank->out); /* the rank's last lines come first */
+    output_drain(&rank->err);
     if (wait_status != 0 && job->status == 0)
         fail(job, child_status(wait_status), "%s %u %s", job->options->hold ? "launcher" : "rank",
              rank->number, how_ended(wait_status, how));
@@ -230,7 +232,7 @@ static void node_ended(struct job *job, struct node *node, int wait_status)
     job->nodes_alive--;
     if (job->phase >= STOPPING && wait_status == 0)
         return;
-    output_forward(&node->log); /* its last lines come first */
+    output_drain(&node->log); /* the daemon's last lines come first */
     output_release(&node->log);
     fail(job, PWCRUN_FAILED, "the daemon of node %u %s", node->number, how_ended(wait_status, how));
 }

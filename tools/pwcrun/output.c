@@ -104,27 +104,42 @@ static void finish(struct output *output)
     output->from = -1;
 }
 
+/* Returns the number of bytes that have come. */
+static size_t forward_one_read(struct output *output)
+{
+    ssize_t got;
+    if (output->from < 0)
+        return 0;
+    do
+        got = read(output->from, output->line + output->used, sizeof(output->line) - output->used);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && errno == EAGAIN)
+        return 0;
+    if (got <= 0) {
+        finish(output);
+        return 0;
+    }
+    output->used += (size_t)got;
+    write_lines(output);
+    return (size_t)got;
+}
+
 void output_forward(struct output *output)
 {
-    while (output->from >= 0) {
-        ssize_t got =
-            read(output->from, output->line + output->used, sizeof(output->line) - output->used);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0 && errno == EAGAIN)
-            return;
-        if (got <= 0) {
-            finish(output);
-            return;
-        }
-        output->used += (size_t)got;
-        write_lines(output);
-    }
+    forward_one_read(output);
+}
+
+void output_drain(struct output *output)
+{
+    int room = fcntl(output->from, F_GETPIPE_SZ);
+    size_t left = room > 0 ? (size_t)room : 0, got;
+    while (left > 0 && (got = forward_one_read(output)) > 0)
+        left -= got < left ? got : left;
 }
 
 void output_close(struct output *output)
 {
-    output_forward(output);
+    output_drain(output);
     if (output->from >= 0)
         finish(output);
     free(output->held);

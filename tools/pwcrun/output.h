@@ -20,13 +20,16 @@ struct output {
 
 /* Makes the pipe; its other end, for the child, is stored in *child_end. */
 int output_open(struct output *output, int to, const char *label, int *child_end);
-/* Passes on what has arrived. Closes at the end of the stream, after the last line. */
+/* Passes on what one read gives, so that a child that prints without end does not keep pwcrun from
+ * its signals and deadlines. Closes at the end of the stream, after the last line. */
 void output_forward(struct output *output);
+/* Passes on all that had arrived when the call began: as much as the pipe can hold. */
+void output_drain(struct output *output);
 /* From now on keeps output instead of passing it on. */
 void output_hold(struct output *output);
 /* Shows what has been kept. */
 void output_release(struct output *output);
-/* Passes on what has arrived and closes, whether or not somebody still holds the other end. */
+/* Drains and closes, whether or not somebody still holds the other end. */
 void output_close(struct output *output);
 
 #endif
