@@ -92,6 +92,8 @@ static void test_status(void)
         {"exit 255", 255, "ended with status 255"},
         {"test $PWC_RANK != 0 || kill -SEGV $$", 128 + SIGSEGV, "ended by signal 11"},
         {"test $PWC_RANK != 0 || kill -KILL $$; sleep 100", 128 + SIGKILL, "signal 9"},
+        /* pwcrun ignores SIGPIPE itself; its ranks do not. */
+        {"test $PWC_RANK != 0 || kill -PIPE $$", 128 + SIGPIPE, "ended by signal 13"},
         /* pwcrun ends the other ranks; the status is the same where SIGTERM does not end them. */
         {"test $PWC_RANK != 2 || exit 9; trap '' TERM; while :; do sleep 1; done", 9, "rank 2"},
     };

@@ -65,6 +65,9 @@ static int become(const struct child_spec *s, pid_t parent)
     /* With the group's number the reaper can end all that the program starts, even if pwcrun is
      * killed now. */
     reaper_began(s->reaper, getpid());
+    /* pwcrun ignores SIGPIPE, and a program would inherit that. */
+    if (signal(SIGPIPE, SIG_DFL) == SIG_ERR)
+        return -errno;
     execvpe(s->argv[0], s->argv, s->envp);
     return -errno;
 }
