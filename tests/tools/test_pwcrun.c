@@ -399,6 +399,29 @@ static void test_signal_ends_ranks(void)
     command_free(command);
 }
 
+/* A signal that pwcrun's parent ignores, as nohup(1) ignores SIGHUP, is not passed on. The rank
+ * takes SIGHUP, which comes before SIGUSR1 where both are sent. */
+static void test_signals_that_are_ignored(void)
+{
+    static const char script[] =
+        "trap '' HUP; exec \"$0\" --daemon \"$1\" -- env --default-signal=HUP sh -c '"
+        "trap \"exit 5\" USR1; kill -HUP $PPID; kill -USR1 $PPID; "
+        "while :; do sleep 100 & wait $!; done'";
+    struct command *command =
+        command_start((const char *[]){"sh", "-c", script, pwcrun_path, daemon_path, NULL}, NULL);
+    CU_ASSERT_EQUAL(command_finish(command), 5);
+    command_free(command);
+}
+
+/* While the daemons start, a signal that ends the ranks ends the start. Others find no rank. */
+static void test_signals_before_the_start(void)
+{
+    static const char *const words[] = {"--", "true", NULL};
+    expect(words, "FAKE_PWCD=signal USR1", 0, "");
+    expect(words, "FAKE_PWCD=signal USR2", 0, "");
+    expect(words, "FAKE_PWCD=signal TERM", 128 + SIGTERM, "before the daemons were ready");
+}
+
 /* A rank that prints without end does not keep pwcrun from taking a signal. The lines are short, so
  * pwcrun takes longer for each than the rank does. */
 static void test_chatty_rank(void)
@@ -566,6 +589,8 @@ int main(int argc, char **argv)
                            {"what cannot be placed", test_place_refuses},
                            {"signals are forwarded", test_signals_are_forwarded},
                            {"a signal ends the ranks", test_signal_ends_ranks},
+                           {"signals that the parent ignores", test_signals_that_are_ignored},
+                           {"signals before the start", test_signals_before_the_start},
                            {"a rank that prints without end", test_chatty_rank},
                            {"a descendant that prints without end", test_chatty_descendant},
                            {"nothing is left", test_nothing_left},

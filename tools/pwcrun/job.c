@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,12 +55,21 @@ struct job {
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/* A signalfd gives a blocked signal even where it is ignored. What our parent ignores, as nohup(1)
+ * ignores SIGHUP, is not for us and not for the ranks. */
 static void signal_set(sigset_t *set)
 {
     sigemptyset(set);
     sigaddset(set, SIGCHLD);
     for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
-        sigaddset(set, forwarded[i]);
+        if (!is_ignored(forwarded[i]))
+            sigaddset(set, forwarded[i]);
 }
 
 int job_block_signals(void)
@@ -278,12 +288,13 @@ static void take_signal(struct job *job, int number)
         reap(job);
         return;
     }
+    bool ends = number != SIGUSR1 && number != SIGUSR2;
     if (job->phase == STARTING) {
-        fail(job, 128 + number, "%s before the daemons were ready", strsignal(number));
+        if (ends)
+            fail(job, 128 + number, "%s before the daemons were ready", strsignal(number));
         return;
     }
     signal_ranks(job, number);
-    bool ends = number != SIGUSR1 && number != SIGUSR2;
     if (ends)
         hold_logs(job);
     /* Ranks may take their time after the first signal; a second one kills them. */
