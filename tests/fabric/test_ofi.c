@@ -256,7 +256,7 @@ static int make_file(const char *name)
 }
 
 /* Files that an earlier process left under our name are removed, other files stay, and the fabric
- * leaves none itself. */
+ * leaves none itself. Without a name, the file has the name by which pwcrun finds it. */
 static void leftovers(void)
 {
     char name[64], left[96], other[96], stem[80];
@@ -280,6 +280,13 @@ static void leftovers(void)
         CU_ASSERT_EQUAL(count_files(stem), 0);
     }
     CU_ASSERT_TRUE(rc == 0 || rc == -ENODEV);
+    config.name = NULL;
+    (void)snprintf(stem, sizeof(stem), "pwcd-%d.%d.", (int)getpid(), (int)getpgrp());
+    if (rc == 0 && ofi_open(&config, &fabric) == 0) {
+        CU_ASSERT_EQUAL(count_files(stem), 1);
+        fabric_close(fabric);
+        CU_ASSERT_EQUAL(count_files(stem), 0);
+    }
     (void)shm_unlink(left);
     (void)shm_unlink(other);
 }

@@ -479,9 +479,9 @@ static bool ends(pid_t pid)
 }
 
 /*
- * A rank starts a process of its own, and leaves a file of a shared-memory fabric: however the run
- * ends, both are removed. Rank, child and reaper have our stdout, so the end of that stream shows
- * that all of them have ended.
+ * A rank starts a process of its own, which leaves a file of a shared-memory fabric as a keeper's
+ * daemon does: however the run ends, both are removed. Rank, child and reaper have our stdout, so
+ * the end of that stream shows that all of them have ended.
  */
 static void check_nothing_left(const char *const *options, int ending, int status)
 {
@@ -499,7 +499,7 @@ static void check_nothing_left(const char *const *options, int ending, int statu
     CU_ASSERT_EQUAL(count_entries(runtime_dir, "pwcrun."), 1);
     pid_t child = printed_pid(command, "child "), self = printed_pid(command, "self ");
     char shm[64], namespaces[64];
-    snprintf(shm, sizeof(shm), "/dev/shm/pwcd-%d.00000000", (int)self);
+    snprintf(shm, sizeof(shm), "/dev/shm/pwcd-%d.%d.00000000", (int)child, (int)self);
     snprintf(namespaces, sizeof(namespaces), "pwcrun-%d-", (int)command->pid);
     FILE *file = fopen(shm, "w");
     if (file != NULL)

@@ -89,18 +89,17 @@ static void end_children(struct live_set *live)
     free(live->row);
 }
 
-void reaper_sweep_shm(pid_t pid)
+void reaper_sweep_shm(pid_t group)
 {
     /* A killed daemon leaves the file of its shm endpoint, which has its name from
-     * daemon/fabric/ofi/ofi_provider.c. */
-    char prefix[24];
-    int length = snprintf(prefix, sizeof(prefix), "pwcd-%d.", (int)pid);
+     * daemon/fabric/ofi/ofi_provider.c: the daemon's number, then its group's. */
     DIR *folder = opendir("/dev/shm");
     if (folder == NULL)
         return;
     struct dirent *entry;
+    int owner;
     while ((entry = readdir(folder)) != NULL)
-        if (strncmp(entry->d_name, prefix, (size_t)length) == 0)
+        if (sscanf(entry->d_name, "pwcd-%*d.%d", &owner) == 1 && owner == (int)group)
             unlinkat(dirfd(folder), entry->d_name, 0);
     closedir(folder);
 }

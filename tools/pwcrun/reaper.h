@@ -32,7 +32,7 @@ void reaper_lost(struct reaper *reaper);
  * remove namespaces and folder itself. */
 bool reaper_finish(struct reaper *reaper);
 
-/* Removes files that the fabric of a dead process has left in /dev/shm. */
-void reaper_sweep_shm(pid_t pid);
+/* Removes files that the fabrics of a dead process group have left in /dev/shm. */
+void reaper_sweep_shm(pid_t group);
 
 #endif

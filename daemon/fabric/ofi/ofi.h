@@ -32,7 +32,8 @@ struct ofi_config {
     const char *bind;     /* IP address or interface; default 127.0.0.1 */
     const char *name;     /* name of this endpoint, for a provider that keeps endpoints in /dev/shm.
                            * Files there that a killed process with this name has left are removed.
-                           * Default: a name with the pid, and nothing is removed */
+                           * Default: a name with the pid and the process group, and
+                           * nothing is removed */
     uint32_t peers_max;   /* 16384 */
     uint32_t operations_max; /* 4096: most writes and reads under way */
     uint32_t memories_max;   /* 4096 */

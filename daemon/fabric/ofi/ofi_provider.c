@@ -86,7 +86,9 @@ static void remove_leftovers(const char *stem)
 /*
  * Gives the endpoint a name, which is new at each start, because peers may still use the memory of
  * the last start by its name. The name ends in a zero, which the rail's number replaces. With a
- * name that the provider has chosen, a later start could not find our files.
+ * name that the provider has chosen, a later start could not find our files. Without a name, pwcrun
+ * removes what a killed daemon has left, by the process group that pwcrun has started: the daemon's
+ * keeper leads it, and the daemons that the keeper starts have numbers that pwcrun does not know.
  */
 static int name_endpoint(const struct ofi_config *config, struct fi_info *info)
 {
@@ -105,7 +107,7 @@ static int name_endpoint(const struct ofi_config *config, struct fi_info *info)
         (void)snprintf(stem, sizeof(stem), SHM_PREFIX "%s.", config->name);
         remove_leftovers(stem);
     } else {
-        (void)snprintf(stem, sizeof(stem), SHM_PREFIX "%ld.", (long)getpid());
+        (void)snprintf(stem, sizeof(stem), SHM_PREFIX "%ld.%ld.", (long)getpid(), (long)getpgrp());
     }
     (void)snprintf(name, sizeof(name), "%s%08x", stem, start);
     free(info->src_addr);
