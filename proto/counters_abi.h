@@ -122,6 +122,9 @@ struct counters_peer {
     uint64_t incarnation;
     /* For each step of an operation: how many operations were timed, and the sum of the times. */
     uint64_t queued_count, queued_ns, fabric_count, fabric_ns, local_count, local_ns;
+    /* Bytes that have gone through the ledgers. The positions above go back when a link begins
+     * again; these counts do not, and count what is sent again once more. */
+    uint64_t bytes_out, bytes_in;
 };
 
 static inline uint64_t counters_word(const uint64_t *word)
@@ -131,6 +134,6 @@ static inline uint64_t counters_word(const uint64_t *word)
 
 static_assert(sizeof(struct counters_header) % 8 == 0, "counters_header");
 static_assert(sizeof(struct counters_session) == 53 * 8, "counters_session");
-static_assert(sizeof(struct counters_peer) == 24 * 8, "counters_peer");
+static_assert(sizeof(struct counters_peer) == 26 * 8, "counters_peer");
 
 #endif
