@@ -144,6 +144,7 @@ int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record 
     in->part = 0;
     in->more_follow = wait == LEDGER_WAIT_PART;
     e->peer_live[peer].records_in++;
+    e->peer_live[peer].bytes_in += record->size;
     if (p->rx_consumed == in->run_end) {
         in->run_end = 0;
         in->runs_unacked++;

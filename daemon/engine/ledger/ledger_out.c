@@ -292,6 +292,7 @@ int ledger_post(struct engine *e, uint32_t peer)
         out->run++;
         live->outstanding++;
         live->runs_out++;
+        live->bytes_out += length;
         posted = 1;
     }
     if (posted)

@@ -236,7 +236,7 @@ struct peer_live {
     uint64_t bytes_theirs;  /* the peer's bytes on their way, as its last ping said */
     struct ledger_out out;
     struct ledger_in in;
-    uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
+    uint64_t runs_out, runs_in, records_out, records_in, bytes_out, bytes_in, starved, grown;
 };
 
 /* The share that a client, or nobody, may stage towards a peer before another does (turn.h). */

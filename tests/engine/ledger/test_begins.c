@@ -2,6 +2,7 @@
  * A link that begins again, and one whose payload takes long: what is sent first, and what does not
  * break the link. One engine; the test is its peer (record_bench.h). One thread.
  */
+#include <errno.h>
 #include "daemon/engine/peer/keepalive.h"
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
@@ -49,6 +50,62 @@ static void test_sign_of_life_first(void)
         CU_ASSERT_EQUAL(ack->head.kind, WIRE_ACK);
         CU_ASSERT_EQUAL(ack->consumed, peek_peer(b->engine, PEER).consumed);
         CU_ASSERT_FALSE(b->broken);
+        bench_free(b);
+    }
+}
+
+static struct counters_peer counters_of(const struct bench *b)
+{
+    struct counters_peer row;
+    uint32_t from = PEER;
+
+    CU_ASSERT_EQUAL_FATAL(engine_view_peers(b->engine, &from, &row, 1), 1);
+    return row;
+}
+
+/* Shakes hands as a daemon that has lost its state. */
+static void link_stranger(struct bench *b)
+{
+    struct engine_offer theirs = {
+        .peer = PEER, .state_id = 0xbad, .ring_bytes = b->config.ledger_start};
+
+    for (int i = 0; i < 8 && engine_offer(b->engine, PEER, &b->offer) == -EAGAIN; i++)
+        bench_steps(b, 1);
+    CU_ASSERT_EQUAL_FATAL(engine_peer_up(b->engine, PEER, &theirs), 0);
+}
+
+/* Guards that the bytes through the ledgers only grow: where a link breaks before its records are
+ * consumed, and where the peer has lost its state. The positions go back in both cases. */
+static void test_bytes_only_grow(void)
+{
+    for (int stranger = 0; stranger < 2; stranger++) {
+        struct bench *b = linked_bench();
+        const struct submit_record put = {.size = sizeof(struct submit_record),
+                                          .kind = SUBMIT_PUT,
+                                          .reserve = event_bytes(0),
+                                          .length = 64};
+        struct counters_peer before, after;
+
+        bench_remote(b);
+        bench_ack(b);
+        b->position = peek_peer(b->engine, PEER).posted;
+        bench_submit(b, &put);
+        before = counters_of(b);
+        CU_ASSERT(before.bytes_out >= before.tx_sent && before.tx_sent > b->position);
+        CU_ASSERT(before.bytes_in >= before.rx_consumed && before.rx_consumed > 0);
+        engine_peer_down(b->engine, PEER);
+        if (stranger)
+            link_stranger(b);
+        else
+            CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+        after = counters_of(b);
+        CU_ASSERT(after.tx_sent < before.tx_sent);
+        CU_ASSERT_EQUAL(after.rx_consumed, stranger ? 0 : before.rx_consumed);
+        CU_ASSERT_EQUAL(after.bytes_out, before.bytes_out);
+        CU_ASSERT_EQUAL(after.bytes_in, before.bytes_in);
+        bench_steps(b, 4);
+        after = counters_of(b);
+        CU_ASSERT(after.bytes_out > before.bytes_out);
         bench_free(b);
     }
 }
@@ -111,6 +168,7 @@ static void test_pieces_in_time(void)
 int main(void)
 {
     CU_TestInfo tests[] = {{"the sign of life goes first", test_sign_of_life_first},
+                           {"bytes only grow", test_bytes_only_grow},
                            {"pieces in time", test_pieces_in_time},
                            CU_TEST_INFO_NULL};
 
