@@ -82,6 +82,46 @@ void json_put_peer(json_t *row, uint32_t number, uint32_t nodes, uint32_t engine
         json_put(row, "peer_engine", number / nodes);
 }
 
+/* ---- the text -------------------------------------------------------------------------------- */
+
+#define SHORT_ARRAY 64u /* rows that are never left out */
+
+/* Leaves out rows so that about `max` of `length` characters stay, all long arrays losing the same
+ * part. Returns false where no array is long. */
+static bool shorten(json_t *document, size_t length, size_t max)
+{
+    bool shortened = false;
+    const char *key;
+    json_t *array;
+
+    json_object_foreach(document, key, array)
+    {
+        size_t rows = json_array_size(array);
+        /* Rows at the end may be shorter than others: a little more goes than the mean demands. */
+        size_t kept = (size_t)((double)rows * (double)max / (double)length * 15 / 16);
+
+        kept = kept > SHORT_ARRAY ? kept : SHORT_ARRAY;
+        for (; rows > kept; rows--, shortened = true)
+            json_array_remove(array, rows - 1);
+    }
+    return shortened;
+}
+
+char *json_text(json_t *document, size_t max)
+{
+    for (;;) {
+        char *text = json_dumps(document, JSON_COMPACT);
+        size_t length = text ? strlen(text) : 0;
+
+        if (length <= max)
+            return text;
+        free(text);
+        if (!shorten(document, length, max))
+            return NULL;
+        json_object_set_new(document, "truncated", json_true());
+    }
+}
+
 /* ---- the counters ---------------------------------------------------------------------------- */
 
 static bool rows_fit(size_t size, uint32_t offset, uint32_t row_bytes, uint32_t rows)

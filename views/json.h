@@ -21,6 +21,11 @@ json_t *json_array_in(json_t *document, const char *key);
 /* Appends a new object to the array and returns it. */
 json_t *json_row_in(json_t *array);
 
+/* Writes the document as text of at most `max` characters, to be freed. Where it would be longer,
+ * the long arrays lose rows at their ends, and the document gets "truncated". NULL: there is no
+ * memory, or the rest alone is too long. */
+char *json_text(json_t *document, size_t max);
+
 /* Adds the fields that lie within the row's `bytes`: an older daemon's rows have fewer fields. */
 void json_put_fields(json_t *to, const void *row, size_t bytes, const struct field *fields);
 

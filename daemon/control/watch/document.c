@@ -21,10 +21,10 @@
 
 enum {
     BATCH = 16,
-    /* More rows are left out, and the document has "truncated", so that the reply is not too
-     * long. */
+    /* More rows are left out, and the document has "truncated". */
     ROWS_MAX = 1024,
     LONG_ROWS_MAX = 2048,
+    TEXT_MAX = CLIENT_REPLY_MAX - 64, /* characters; the rest of the reply takes a few bytes */
     LATENCY_FIRST_POWER = 10, /* in "all", the first bound is 2^10 ns, 1 us, and the last 1 s */
     LATENCY_BOUNDS = 21,
 };
@@ -604,7 +604,7 @@ char *document_text(struct control *control, const struct question *question)
     question->topic->fill(&a);
     if (a.truncated)
         json_object_set_new(a.document, "truncated", json_true());
-    text = json_dumps(a.document, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    text = json_text(a.document, TEXT_MAX);
     json_decref(a.document);
     return text;
 }
