@@ -602,7 +602,15 @@ int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_
 void engine_view_teams(const struct engine *e, uint64_t now, struct engine_teams_view *out);
 /* How long the oldest call of this team has been under way; 0: none is. */
 uint64_t engine_view_oldest_call(const struct engine *e, uint32_t team, uint64_t now);
-int engine_view_ops(const struct engine *e, uint32_t *from, struct view_op *rows, int room);
+/* A place in the operations of all flows; 0: before the first one. */
+struct engine_ops_at {
+    uint32_t flow;
+    uint64_t slot;
+};
+/* Operations of one flow and so of one client, the oldest first; the next call goes on behind them,
+ * in this flow or the next. 0: there are no more. */
+int engine_view_ops(const struct engine *e, struct engine_ops_at *at, struct view_op *rows,
+                    int room);
 /* False: contexts are ending at this moment; the caller looks again. */
 bool engine_view_totals(const struct engine *e, struct engine_totals_view *out);
 int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_latency_view *rows,

@@ -13,6 +13,7 @@
 #include "shm_ring/clock.h"
 #include "daemon/control/nodes/job_view.h"
 #include "daemon/control/nodes/peers.h"
+#include "daemon/control/watch/oldest.h"
 #include "daemon/control/watch/publisher.h"
 #include "daemon/control/teams/team_view.h"
 #include "daemon/control/watch/request_config.h"
@@ -443,31 +444,43 @@ static void fill_jobs(struct answer *a)
     }
 }
 
-/* Lists the oldest operations of each flow, as many as `rows` has room for. */
+/* Offers the operations of an engine that the user sees. A flow's operations are in the order of
+ * their age, so the rest of a flow is passed over where one of them is too young. */
+static void offer_ops(const struct answer *a, const struct worker *w, struct oldest *oldest)
+{
+    const struct engine *e = engine_of(w);
+    struct engine_ops_at at = {0};
+    struct view_op rows[BATCH];
+    int got;
+
+    while (e && (got = engine_view_ops(e, &at, rows, BATCH)) > 0) {
+        bool more = sees_client(a, w, rows[0].client);
+
+        for (int r = 0; r < got && more; r++)
+            more = oldest_take(oldest, &rows[r], w->engine);
+        if (!more)
+            at = (struct engine_ops_at){.flow = at.flow + 1};
+    }
+}
+
 static void fill_ops(struct answer *a)
 {
-    struct view_op *rows = calloc(LONG_ROWS_MAX, sizeof(*rows));
+    struct oldest oldest;
+    bool opened = oldest_open(&oldest, LONG_ROWS_MAX) == 0;
 
     (void)json_array_in(a->document, "ops");
-    a->truncated |= !rows;
-    for (uint32_t i = 0; rows && i < a->control->worker_count; i++) {
-        const struct worker *w = &a->control->workers[i];
-        const struct engine *e = engine_of(w);
-        uint32_t from = 0;
-        int got = e ? engine_view_ops(e, &from, rows, LONG_ROWS_MAX) : 0;
+    for (uint32_t i = 0; opened && i < a->control->worker_count; i++)
+        offer_ops(a, &a->control->workers[i], &oldest);
+    oldest_sort(&oldest);
+    a->truncated |= !opened || oldest.left_out;
+    for (uint32_t i = 0; i < oldest.count; i++) {
+        const struct view_op *op = &oldest.ops[i].op;
+        json_t *row = row_of(a, "ops", LONG_ROWS_MAX, &a->control->workers[oldest.ops[i].engine]);
 
-        a->truncated |= got == LONG_ROWS_MAX;
-        for (int r = 0; r < got; r++) {
-            json_t *row =
-                sees_client(a, w, rows[r].client) ? row_of(a, "ops", LONG_ROWS_MAX, w) : NULL;
-
-            if (!row)
-                continue;
-            put_peer(a, row, rows[r].node);
-            json_put_fields(row, &rows[r], sizeof(rows[r]), fields_op);
-        }
+        put_peer(a, row, op->node);
+        json_put_fields(row, op, sizeof(*op), fields_op);
     }
-    free(rows);
+    oldest_close(&oldest);
 }
 
 static const char *const steps[ENGINE_LATENCIES] = {"queued", "fabric", "local"};

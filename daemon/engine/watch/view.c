@@ -439,9 +439,10 @@ static const struct op *op_at(const struct engine *e, const struct queue *q, uin
            (slot & ((UINT64_C(1) << per_chunk) - 1));
 }
 
-static int fill_ops(const struct engine *e, const struct flow *f, struct view_op *rows, int room)
+static int fill_ops(const struct engine *e, const struct flow *f, uint64_t *from,
+                    struct view_op *rows, int room)
 {
-    uint64_t tail = PEEK(f->ops.tail), slot = PEEK(f->ops.head);
+    uint64_t tail = PEEK(f->ops.tail), head = PEEK(f->ops.head), slot = *from > head ? *from : head;
     uint32_t session = owner_as_session(PEEK(f->owner));
     int n = 0;
 
@@ -472,15 +473,19 @@ static int fill_ops(const struct engine *e, const struct flow *f, struct view_op
         };
         slot += span;
     }
+    *from = slot;
     return n;
 }
 
-/* The oldest operations of each flow: `*from` counts flows. */
-int engine_view_ops(const struct engine *e, uint32_t *from, struct view_op *rows, int room)
+int engine_view_ops(const struct engine *e, struct engine_ops_at *at, struct view_op *rows,
+                    int room)
 {
-    int n = 0;
+    for (; at->flow < table_bound(e, TABLE_FLOWS);
+         *at = (struct engine_ops_at){.flow = at->flow + 1}) {
+        int n = fill_ops(e, &e->flows[at->flow], &at->slot, rows, room);
 
-    for (; *from < table_bound(e, TABLE_FLOWS) && n < room; ++*from)
-        n += fill_ops(e, &e->flows[*from], rows + n, room - n);
-    return n;
+        if (n > 0)
+            return n;
+    }
+    return 0;
 }
