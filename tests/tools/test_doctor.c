@@ -252,6 +252,69 @@ static void still(void)
     }
 }
 
+/* A daemon among several that gives a view not at all, or not whole: each check that needs the view
+ * is not known, and a daemon that does not answer is an error. */
+static void unheard(void)
+{
+    static const struct {
+        enum doctor_view view;
+        const char *checks[3];
+    } rows[] = {{DOCTOR_QUEUES, {"events", "neighbours", "waits"}},
+                {DOCTOR_OPS, {"operations", "links"}},
+                {DOCTOR_JOBS, {"barriers", "ranks"}},
+                {DOCTOR_NODES, {"links"}},
+                {DOCTOR_CLIENTS, {"waits"}}};
+    json_t *whole = json_pack("{s:[]}", "ops"), *part = json_pack("{s:b}", "truncated", 1);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int status = 0; status >= -ENOENT; status -= ENOENT) {
+            struct doctor_facts facts = well();
+            struct doctor_stalls *s = &facts.stalls;
+
+            doctor_take_answer(s, rows[i].view, "/one", 0, status ? part : whole, "");
+            doctor_take_answer(s, rows[i].view, "/two", status, status ? NULL : part, "/two: gone");
+            doctor_take_answer(s, rows[i].view, "/three", status ? -EACCES : 0, part, "/three");
+            for (const struct doctor_check *check = doctor_checks(); check->name; check++) {
+                bool needs = false, daemon = strcmp(check->name, "daemon") == 0;
+
+                for (size_t c = 0; c < 3 && rows[i].checks[c]; c++)
+                    needs |= strcmp(rows[i].checks[c], check->name) == 0;
+                expect(check->name, &facts,
+                       needs                  ? DOCTOR_UNKNOWN
+                       : daemon && status < 0 ? DOCTOR_WRONG
+                                              : DOCTOR_OK,
+                       needs                  ? "not known: /two: "
+                       : daemon && status < 0 ? "no daemon serves at /two"
+                                              : "");
+            }
+            /* What another daemon has shown stays a finding. */
+            s->gone = (struct doctor_gone){.count = 1, .job = "j", .ranks = "2", .live = 7};
+            expect("ranks", &facts, DOCTOR_WARN, "job j: rank 2 has ended");
+        }
+    }
+    json_decref(whole);
+    json_decref(part);
+}
+
+/* Operations come oldest first: where the last one that fits is young, no old one is missing. */
+static void young_rest(void)
+{
+    static const struct {
+        json_int_t age;
+        enum doctor_level level;
+    } rows[] = {{DOCTOR_LONG_NS - 1, DOCTOR_OK}, {DOCTOR_LONG_NS, DOCTOR_UNKNOWN}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_facts facts = well();
+        json_t *ops = json_pack("{s:b, s:[{s:I}, {s:I}]}", "truncated", 1, "ops", "age_ns",
+                                2 * DOCTOR_LONG_NS, "age_ns", rows[i].age);
+
+        doctor_take_answer(&facts.stalls, DOCTOR_OPS, "/one", 0, ops, "");
+        expect("links", &facts, rows[i].level, "");
+        json_decref(ops);
+    }
+}
+
 static void daemons(void)
 {
     static const struct {
@@ -541,13 +604,24 @@ static void tracing(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {
-        {"all well", all_well},     {"no daemon", no_daemon}, {"programs that do not move", stalls},
-        {"of one job", held},       {"daemons", daemons},     {"versions", versions},
-        {"peers", peers},           {"providers", providers}, {"limits", limits},
-        {"processors", processors}, {"kernels", kernels},     {"memories", memories},
-        {"networks", networks},     {"tracing", tracing},     {"a job stands still", still},
-        CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"all well", all_well},
+                           {"no daemon", no_daemon},
+                           {"programs that do not move", stalls},
+                           {"of one job", held},
+                           {"daemons", daemons},
+                           {"versions", versions},
+                           {"peers", peers},
+                           {"providers", providers},
+                           {"limits", limits},
+                           {"processors", processors},
+                           {"kernels", kernels},
+                           {"memories", memories},
+                           {"networks", networks},
+                           {"tracing", tracing},
+                           {"a job stands still", still},
+                           {"daemons unheard", unheard},
+                           {"the rest is young", young_rest},
+                           CU_TEST_INFO_NULL};
 
     return suite_run("doctor", tests);
 }

@@ -80,32 +80,44 @@ static bool in_software(const char *provider)
 /* ---- the daemon --------------------------------------------------------------------------------
  */
 
-static struct doctor_finding judge_daemon(const struct doctor_facts *f)
+/* The finding about a daemon that does not answer. */
+static struct doctor_finding silent(const char *socket, int status, const char *why)
 {
-    const struct doctor_daemon *d = &f->daemon;
-    switch (d->status) {
-    case 0:
-        return finding(DOCTOR_OK, "", "node %u of %u serves at %s, process %d", d->node, d->nodes,
-                       d->socket, (int)d->pid);
+    switch (status) {
     case -ENOENT:
     case -ECONNREFUSED:
         return finding(DOCTOR_WRONG,
                        "start one (systemctl start pwcd, or pwcrun for a try), or say where it is "
                        "(--socket, PWC_SOCKET)",
-                       "no daemon serves at %s", d->socket);
+                       "no daemon serves at %s", socket);
     case -EACCES:
     case -EPERM:
         return finding(DOCTOR_WRONG,
                        "have this user or one of its groups added to allow-users or allow-groups "
                        "(pwcd.conf(5)), or ask as the daemon's user",
-                       "%s", d->why);
+                       "%s", why);
     case -ETIMEDOUT:
         return finding(DOCTOR_WRONG,
                        "pwcctl counters needs no answer; the daemon's log may say more; restart it",
-                       "%s", d->why);
+                       "%s", why);
     default:
-        return finding(DOCTOR_WRONG, "the daemon's log may say more", "%s", d->why);
+        return finding(DOCTOR_WRONG, "the daemon's log may say more", "%s", why);
     }
+}
+
+/* The first daemon, and where it serves, the others. */
+static struct doctor_finding judge_daemon(const struct doctor_facts *f)
+{
+    const struct doctor_daemon *d = &f->daemon;
+    if (d->status != 0)
+        return silent(d->socket, d->status, d->why);
+    for (unsigned v = 0; v < DOCTOR_VIEWS; v++) {
+        const struct doctor_unheard *u = &f->stalls.unheard[v];
+        if (u->status != 0)
+            return silent(u->socket, u->status, u->why);
+    }
+    return finding(DOCTOR_OK, "", "node %u of %u serves at %s, process %d", d->node, d->nodes,
+                   d->socket, (int)d->pid);
 }
 
 static struct doctor_finding judge_progress(const struct doctor_facts *f)

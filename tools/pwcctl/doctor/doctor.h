@@ -18,6 +18,7 @@
 
 #define DOCTOR_WORD_MAX      64u
 #define DOCTOR_TEXT_MAX      768u
+#define DOCTOR_WHY_MAX       600u
 #define DOCTOR_PROVIDERS_MAX 16u
 #define DOCTOR_UNLIMITED     UINT64_MAX
 
@@ -118,8 +119,26 @@ struct doctor_still {
     uint64_t quiet_ns;                   /* how long nothing moved; 0: for a second */
 };
 
+/* Views that all daemons are asked for. */
+enum doctor_view {
+    DOCTOR_QUEUES,
+    DOCTOR_OPS,
+    DOCTOR_JOBS,
+    DOCTOR_NODES,
+    DOCTOR_CLIENTS,
+    DOCTOR_VIEWS,
+};
+
+/* The first daemon that has not given a view, or, where all have, not all of its rows. */
+struct doctor_unheard {
+    char socket[108];         /* "": all daemons have given all rows */
+    int status;               /* a negative errno, or 0: some rows did not fit into the answer */
+    char why[DOCTOR_WHY_MAX]; /* begins with the socket */
+};
+
 /* The reasons why programs make no progress, as all daemons that were asked give them. */
 struct doctor_stalls {
+    struct doctor_unheard unheard[DOCTOR_VIEWS];
     struct doctor_operation operation, cut; /* towards nodes with a link; without a link */
     struct doctor_full events, records;
     struct doctor_barrier barrier;

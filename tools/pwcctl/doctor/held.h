@@ -12,6 +12,10 @@ struct doctor_answers {
     json_t *queues, *ops, *jobs, *nodes, *clients;
 };
 
+/* Notes a daemon's answer to the question for a view: `status` 0 and a document, or a negative
+ * errno and why. A finding that nothing is wrong needs all rows of all daemons. */
+void doctor_take_answer(struct doctor_stalls *s, enum doctor_view view, const char *socket,
+                        int status, const json_t *document, const char *why);
 /* Finds the row of a client, by its number and engine, which a row of another document has too.
  * NULL: it has gone. */
 const json_t *doctor_client_of(const struct doctor_answers *a, const json_t *row);

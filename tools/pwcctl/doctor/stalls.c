@@ -5,21 +5,26 @@
 #include "tools/pwcctl/doctor/held.h"
 #include "tools/request.h"
 
-#define WHY_MAX 600
+static const char *const names[DOCTOR_VIEWS] = {"queues", "ops", "jobs", "nodes", "clients"};
 
-static json_t *ask(const char *socket, const char *what)
+static json_t *ask(struct doctor_stalls *s, const char *socket, enum doctor_view view)
 {
-    char why[WHY_MAX];
-    json_t *document;
-    return request_document(socket, what, &document, why, sizeof(why)) == 0 ? document : NULL;
+    char why[DOCTOR_WHY_MAX];
+    json_t *document = NULL;
+    int rc = request_document(socket, names[view], &document, why, sizeof(why));
+    doctor_take_answer(s, view, socket, rc, document, why);
+    /* A daemon that does not answer the first question is asked no other one. */
+    for (unsigned v = view + 1; view == DOCTOR_QUEUES && rc < 0 && v < DOCTOR_VIEWS; v++)
+        doctor_take_answer(s, v, socket, rc, NULL, why);
+    return document;
 }
 
-static void ask_rest(struct doctor_answers *a, const char *socket)
+static void ask_rest(struct doctor_answers *a, struct doctor_stalls *s, const char *socket)
 {
-    a->ops = ask(socket, "ops");
-    a->jobs = ask(socket, "jobs");
-    a->nodes = ask(socket, "nodes");
-    a->clients = ask(socket, "clients");
+    a->ops = ask(s, socket, DOCTOR_OPS);
+    a->jobs = ask(s, socket, DOCTOR_JOBS);
+    a->nodes = ask(s, socket, DOCTOR_NODES);
+    a->clients = ask(s, socket, DOCTOR_CLIENTS);
 }
 
 static void free_answers(struct doctor_answers *a)
@@ -37,15 +42,15 @@ void doctor_look_at_stalls(struct doctor_stalls *s, const char *const *sockets, 
     json_t **later = calloc(count, sizeof(json_t *));
     bool suspect = false;
     for (size_t i = 0; all != NULL && later != NULL && i < count; i++) {
-        all[i].queues = ask(sockets[i], "queues");
+        all[i].queues = ask(s, sockets[i], DOCTOR_QUEUES);
         suspect |= doctor_is_suspect(all[i].queues) || doctor_has_waiter(all[i].queues);
     }
     if (suspect)
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     for (size_t i = 0; all != NULL && later != NULL && i < count; i++) {
-        later[i] = suspect ? ask(sockets[i], "queues") : NULL;
-        if (all[i].queues != NULL) /* else the check "daemon" says why the first one gave none */
-            ask_rest(&all[i], sockets[i]);
+        later[i] = suspect ? ask(s, sockets[i], DOCTOR_QUEUES) : NULL;
+        if (all[i].queues != NULL)
+            ask_rest(&all[i], s, sockets[i]);
     }
     if (all != NULL && later != NULL) {
         doctor_take_stalls(s, all, later, count);

@@ -17,6 +17,34 @@ static void copy(char *to, size_t size, const json_t *row, const char *key)
     snprintf(to, size, "%s", text != NULL ? text : "");
 }
 
+/* ---- answers -----------------------------------------------------------------------------------
+ */
+
+/* Whether rows are missing that would matter. Operations come oldest first: those that are missing
+ * are younger than the last one. */
+static bool lacks_rows(enum doctor_view view, const json_t *document)
+{
+    const json_t *ops = json_object_get(document, "ops");
+    if (!json_is_true(json_object_get(document, "truncated")))
+        return false;
+    return view != DOCTOR_OPS || json_array_size(ops) == 0 ||
+           number(json_array_get(ops, json_array_size(ops) - 1), "age_ns") >= DOCTOR_LONG_NS;
+}
+
+void doctor_take_answer(struct doctor_stalls *s, enum doctor_view view, const char *socket,
+                        int status, const json_t *document, const char *why)
+{
+    struct doctor_unheard *u = &s->unheard[view];
+    if (u->status < 0 || (status == 0 && (*u->socket != '\0' || !lacks_rows(view, document))))
+        return;
+    u->status = status;
+    snprintf(u->socket, sizeof(u->socket), "%s", socket);
+    if (status < 0)
+        snprintf(u->why, sizeof(u->why), "%s", why);
+    else
+        snprintf(u->why, sizeof(u->why), "%s: not all rows fit into the answer", socket);
+}
+
 /* ---- operations --------------------------------------------------------------------------------
  */
 

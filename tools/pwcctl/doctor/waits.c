@@ -22,12 +22,24 @@ static struct doctor_finding finding(const char *mend, const char *format, ...)
     return f;
 }
 
-/* The finding where nothing waits. */
-static struct doctor_finding none(const struct doctor_facts *f, const char *found)
+#define OF(view) (1u << DOCTOR_##view)
+
+/* The finding where nothing waits, as far as these views show. */
+static struct doctor_finding none(const struct doctor_facts *f, unsigned views, const char *found)
 {
-    struct doctor_finding out = {.level = f->daemon.status == 0 ? DOCTOR_OK : DOCTOR_UNKNOWN};
-    snprintf(out.found, sizeof(out.found), "%s",
-             f->daemon.status == 0 ? found : "no daemon answers");
+    struct doctor_finding out = {.level = DOCTOR_OK};
+    snprintf(out.found, sizeof(out.found), "%s", found);
+    for (unsigned v = 0; v < DOCTOR_VIEWS; v++) {
+        const struct doctor_unheard *u = &f->stalls.unheard[v];
+        if ((views & 1u << v) == 0 || *u->socket == '\0')
+            continue;
+        out.level = DOCTOR_UNKNOWN;
+        snprintf(out.found, sizeof(out.found), "not known: %s", u->why);
+    }
+    if (f->daemon.status != 0) {
+        out.level = DOCTOR_UNKNOWN;
+        snprintf(out.found, sizeof(out.found), "no daemon answers");
+    }
     return out;
 }
 
@@ -60,7 +72,7 @@ struct doctor_finding doctor_judge_operations(const struct doctor_facts *f)
     const struct doctor_operation *o = &f->stalls.operation;
     char from[RANK_WORDS];
     if (o->count == 0)
-        return none(f, "no operation has waited for over a second");
+        return none(f, OF(OPS), "no operation has waited for over a second");
     return finding("see whether that rank takes its events (the check \"events\"), and pwcctl ops",
                    "%u operations have waited for over a second; the oldest, a %s%s to "
                    "rank %u on node %u, for %.1f s",
@@ -73,7 +85,7 @@ struct doctor_finding doctor_judge_links(const struct doctor_facts *f)
     const struct doctor_operation *o = &f->stalls.cut;
     char from[RANK_WORDS];
     if (o->count == 0)
-        return none(f, "no operation waits for a link");
+        return none(f, OF(OPS) | OF(NODES), "no operation waits for a link");
     return finding("see the log of that node's daemon, and the network between the nodes",
                    "%u operations wait for a link; the oldest, a %s%s to rank %u, for "
                    "%.1f s: node %u cannot be reached: %s",
@@ -87,7 +99,7 @@ struct doctor_finding doctor_judge_events(const struct doctor_facts *f)
     char from[RANK_WORDS], since[RANK_WORDS];
     const char *mend = "have that rank probe or wait; a debugger shows where it is";
     if (e->count == 0)
-        return none(f, "all contexts take their events");
+        return none(f, OF(QUEUES), "all contexts take their events");
     if (e->held == 0)
         return finding(mend,
                        "rank %u has taken no events for %s: %" PRIu64 " of %" PRIu64
@@ -106,7 +118,7 @@ struct doctor_finding doctor_judge_neighbours(const struct doctor_facts *f)
     const struct doctor_full *r = &f->stalls.records;
     char since[RANK_WORDS];
     if (r->count == 0)
-        return none(f, "all neighbours read their rings");
+        return none(f, OF(QUEUES), "all neighbours read their rings");
     return finding("have that rank probe or wait; a debugger shows where it is",
                    "rank %u has read nothing of its neighbour rank %u for %s: %" PRIu64
                    " of %" PRIu64 " bytes of the ring between them are used, so puts of rank %u "
@@ -118,7 +130,7 @@ struct doctor_finding doctor_judge_barriers(const struct doctor_facts *f)
 {
     const struct doctor_barrier *b = &f->stalls.barrier;
     if (b->count == 0)
-        return none(f, "no barrier or exchange waits for a rank");
+        return none(f, OF(JOBS), "no barrier or exchange waits for a rank");
     return finding("see where the ranks that are missing are",
                    "job %s: %u of %u ranks have waited %.1f s in %s %s for rank %s", b->job,
                    b->have, b->size, seconds(b->age_ns), b->kind[0] == 'e' ? "an" : "a", b->kind,
@@ -130,7 +142,8 @@ struct doctor_finding doctor_judge_waits(const struct doctor_facts *f)
     const struct doctor_still *s = &f->stalls.still;
     char since[RANK_WORDS];
     if (s->count == 0)
-        return none(f, "no job stands still while a rank waits for events");
+        return none(f, OF(QUEUES) | OF(CLIENTS),
+                    "no job stands still while a rank waits for events");
     if (s->elsewhere[0] == '\0' && s->unseen > 0)
         return finding("give the sockets of all nodes of this machine, or ask on the other nodes",
                        "job %s: rank %s waits for events, nothing has come for %s, and %u ranks "
@@ -151,7 +164,7 @@ struct doctor_finding doctor_judge_ranks(const struct doctor_facts *f)
 {
     const struct doctor_gone *g = &f->stalls.gone;
     if (g->count == 0)
-        return none(f, "no rank has left a job that others are still in");
+        return none(f, OF(JOBS), "no rank has left a job that others are still in");
     return finding("if that rank died, end the job; who waits for it waits in vain",
                    "job %s: rank %s has ended, and %u of its ranks live on", g->job, g->ranks,
                    g->live);
