@@ -208,6 +208,49 @@ static void shares(void)
     }
 }
 
+/* A client whose contexts are others than before: the mean over its contexts is no mean of the same
+ * ones, so its growth is not known for one look. */
+static void contexts_change(void)
+{
+    static const struct {
+        int contexts[3]; /* at each look; the first has waited long, the second not at all */
+        bool known[3];
+    } rows[] = {{{2, 2, 2}, {false, true, true}},
+                {{2, 1, 1}, {false, false, true}},
+                {{1, 2, 2}, {false, false, true}}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct top_model model = {0};
+
+        for (int at = 0; at < 3; at++) {
+            struct state now = first;
+            struct top_look look;
+            json_t *row;
+            size_t c;
+
+            now.clients = rows[i].contexts[at];
+            look = look_of(&now);
+            json_array_foreach(json_object_get(look.queues, "queues"), c, row)
+            {
+                json_object_set_new(row, "client", json_integer(0));
+                json_object_set_new(row, "waited_ns", json_integer(c == 0 ? 900000000000 : 0));
+                json_object_set_new(row, "asleep_ns", json_integer(c == 0 ? 900000000000 : 0));
+            }
+            CU_ASSERT_EQUAL(top_model_take(&model, &look, 1, 2 * at), 0);
+            top_look_free(&look);
+            for (int t = 0; t < 2; t++) {
+                const struct top_cell *share =
+                    titled(&model, TOP_CLIENTS, 0, t == 0 ? "ASLEEP" : "COMPUTES");
+
+                CU_ASSERT_EQUAL(share->known, rows[i].known[at]);
+                CU_ASSERT(!share->known || share->value == 100 * t);
+            }
+            CU_ASSERT_EQUAL(cell(&model, TOP_QUEUES, 0, "waited_ns")->known, at > 0);
+        }
+        top_model_free(&model);
+    }
+}
+
 /* Each client's and user's share of all bytes, and the age of their oldest operation. */
 static void parts(void)
 {
@@ -661,11 +704,14 @@ static void scrolling(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"rates", rates},       {"joined", joined},       {"shares", shares},
-                           {"parts", parts},       {"quiet", quiet},         {"still", still},
-                           {"hints", hints},       {"daemons", daemons},     {"notes", notes},
-                           {"nonsense", nonsense}, {"sizes", sizes},         {"lines", lines},
-                           {"keys", keys},         {"scrolling", scrolling}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"rates", rates},         {"joined", joined},
+                           {"shares", shares},       {"contexts change", contexts_change},
+                           {"parts", parts},         {"quiet", quiet},
+                           {"still", still},         {"hints", hints},
+                           {"daemons", daemons},     {"notes", notes},
+                           {"nonsense", nonsense},   {"sizes", sizes},
+                           {"lines", lines},         {"keys", keys},
+                           {"scrolling", scrolling}, CU_TEST_INFO_NULL};
 
     return suite_run("top", tests);
 }

@@ -62,7 +62,8 @@ static void take_cell(struct top_cell *cell, const struct top_column *column, co
     case TOP_SHARE:
     case TOP_REST:
         cell->counter = json_number_value(value);
-        cell->known = json_is_number(value) && before &&
+        cell->contexts = number(row, "contexts_seen");
+        cell->known = json_is_number(value) && before && before->contexts == cell->contexts &&
                       rate(before->counter, cell->counter, seconds, &cell->value);
         cell->value = 100 * share_of(cell->value, 1e9);
         if (column->kind == TOP_REST)

@@ -49,9 +49,11 @@ struct top_column {
 };
 
 struct top_cell {
-    bool known;         /* false for a rate at the first look, and when its counter began again */
+    bool known; /* false for a rate at the first look, and when its counter began again, or is
+                   a mean of other contexts */
     double value, high; /* for a bar: shares from 0 to 1 */
     double counter;     /* for a rate or a share: the counter itself */
+    double contexts;    /* for a share of a client: the contexts whose mean the counter is */
     char text[TOP_TEXT_MAX];
 };
 
