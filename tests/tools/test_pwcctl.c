@@ -43,7 +43,7 @@ static struct command *ask(const char *what, const char *option, const void *ans
 static void test_bad_options(void)
 {
     static const struct {
-        const char *words[4];
+        const char *words[6];
         const char *said;
     } cases[] = {
         {{NULL}, "give one view"},
@@ -53,9 +53,16 @@ static void test_bad_options(void)
         {{"--watch=x", "status"}, "--watch \"x\""},
         {{"--colour", "status"}, "unrecognized option"},
         {{"--socket=a", "--socket=b", "upgrade"}, "2 sockets: upgrade asks one daemon"},
+        {{"--socket=a", "--socket=b", "trace", "--out=/dev/null", "--client=1"},
+         "2 sockets: --client names a client of one daemon"},
+        {{"trace", "--out=/dev/null", "--client=x"}, "--client \"x\""},
+        {{"trace", "--out=/dev/null", "--client=1."}, "--client \"1.\""},
+        {{"trace", "--out=/dev/null", "--client=1.2.3"}, "--client \"1.2.3\""},
+        {{"trace", "--out=/dev/null", "--client=-1"}, "--client \"-1\""},
+        {{"trace", "--out=/dev/null", "--client=1.4294967296"}, "give a number"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const char *argv[6] = {pwcctl_path};
+        const char *argv[8] = {pwcctl_path};
         memcpy(argv + 1, cases[i].words, sizeof(cases[i].words));
         struct command *command = command_start(argv, NULL);
         CU_ASSERT_EQUAL(command_finish(command), 2);

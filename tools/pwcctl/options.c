@@ -23,7 +23,8 @@ static const char usage[] =
     "       pwcctl [--socket PATH] check FILE\n"
     "       pwcctl [--socket PATH] disassemble FILE|[ENGINE.]PROGRAM\n"
     "       pwcctl [--socket PATH] upgrade [PROGRAM]\n"
-    "       pwcctl [--socket PATH]... trace --out FILE [--seconds N] [--client N]";
+    "       pwcctl [--socket PATH]... trace --out FILE [--seconds N]\n"
+    "              [--client [ENGINE.]N]";
 
 static const char about[] =
     "Looks into a running daemon.\n"
@@ -69,15 +70,37 @@ static int set_socket(struct options *o, const char *path)
     return 0;
 }
 
+int options_handle(const char *text, uint32_t *engine, uint32_t *number)
+{
+    char *end;
+    unsigned long first = strtoul(text, &end, 10), second = 0;
+    if (end == text || first > UINT32_MAX)
+        return -EINVAL;
+    *engine = 0;
+    *number = (uint32_t)first;
+    if (*end == '\0')
+        return 0;
+    text = end + 1;
+    if (*end == '.')
+        second = strtoul(text, &end, 10);
+    if (end == text || *end != '\0' || second > UINT32_MAX)
+        return -EINVAL;
+    *engine = (uint32_t)first;
+    *number = (uint32_t)second;
+    return 0;
+}
+
 static int take_client(void *options, const char *text)
 {
     struct options *o = options;
-    char *end;
-    o->client = strtol(text, &end, 10);
-    if (end != text && *end == '\0' && o->client >= 0 && o->client < UINT32_MAX)
+    o->one_client = true;
+    if (options_handle(text, &o->engine, &o->client) == 0)
         return 0;
-    return arguments_refuse(TOOL, "--client \"%s\": give a number as \"pwcctl clients\" shows it",
-                            text);
+    return arguments_refuse(
+        TOOL,
+        "--client \"%s\": give a number as \"pwcctl clients\" shows it, with the "
+        "engine and a point in front where there are several",
+        text);
 }
 
 static int take_socket(void *options, const char *path)
@@ -105,7 +128,7 @@ static const struct argument rows[] = {
     {"count", "N", "of top --batch: end after N looks", AT(count), ARGUMENT_U32, 1, 1000000, 'n'},
     {"out", "FILE", "of trace: where to write to", AT(out)},
     {"seconds", "N", "of trace: for how long (1)", AT(seconds), ARGUMENT_SECONDS, 50, 86400000},
-    {"client", "N", "of trace: this client of the daemon alone", .kind = ARGUMENT_TAKE,
+    {"client", "[ENGINE.]N", "of trace: this client of the daemon alone", .kind = ARGUMENT_TAKE,
      .take = take_client},
     {0},
 };
@@ -197,6 +220,9 @@ static int choose(struct options *o, int words)
         return refuse_view(what);
     if (o->trace && o->out == NULL)
         return arguments_refuse(TOOL, "trace needs a file: --out FILE");
+    if (o->socket_count > 1 && o->trace && o->one_client)
+        return arguments_refuse(TOOL, "%u sockets: --client names a client of one daemon",
+                                o->socket_count);
     if (o->socket_count > 1 && (o->upgrade || o->check || o->disassemble))
         return arguments_refuse(TOOL, "%u sockets: %s asks one daemon", o->socket_count, what);
     return 0;
@@ -204,7 +230,7 @@ static int choose(struct options *o, int words)
 
 int options_parse(struct options *out, int argc, char **argv)
 {
-    *out = (struct options){.seconds = 1, .client = -1};
+    *out = (struct options){.seconds = 1};
     int rc = arguments_parse(&line, out, argc, argv);
     if (rc != 0)
         return rc;

@@ -16,9 +16,10 @@ struct options {
     bool upgrade;
     bool doctor;
     bool trace;
-    const char *out;                          /* for trace: the file */
-    double seconds;                           /* for trace: how long */
-    long client;                              /* for trace: the only client to trace; -1: all */
+    const char *out; /* for trace: the file */
+    double seconds;  /* for trace: how long */
+    bool one_client; /* for trace: only this client of the engine is traced */
+    uint32_t engine, client;
     const char *sockets[OPTIONS_SOCKETS_MAX]; /* all that were given, or the default */
     uint32_t socket_count;
     bool check, disassemble;
@@ -31,5 +32,8 @@ struct options {
 /* 0: run; 1: help or the version was printed; -EINVAL: the command line is wrong, and stderr has
  * the reason. */
 int options_parse(struct options *out, int argc, char **argv);
+
+/* Reads a number that a view shows, "N" or "ENGINE.N". 0, or -EINVAL. */
+int options_handle(const char *text, uint32_t *engine, uint32_t *number);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "clientlib/handlers/program.h"
 #include "tools/pwcctl/disassemble.h"
+#include "tools/pwcctl/options.h"
 #include "tools/request.h"
 
 #define FILE_MAX (16u << 20)
@@ -64,27 +65,6 @@ int program_check(const char *socket_path, const char *file)
     return rc < 0 ? fail(file, why, rc) : 0;
 }
 
-/* "N" or "ENGINE.N". */
-static int parse(const char *what, uint32_t *engine, uint32_t *program)
-{
-    char *end;
-    unsigned long first = strtoul(what, &end, 10), second = 0;
-    if (end == what || first > UINT32_MAX)
-        return -EINVAL;
-    *engine = 0;
-    *program = (uint32_t)first;
-    if (*end == '\0')
-        return 0;
-    what = end + 1;
-    if (*end == '.')
-        second = strtoul(what, &end, 10);
-    if (end == what || *end != '\0' || second > UINT32_MAX)
-        return -EINVAL;
-    *engine = (uint32_t)first;
-    *program = (uint32_t)second;
-    return 0;
-}
-
 int program_disassemble(const char *socket_path, const char *what)
 {
     uint32_t engine, program;
@@ -93,7 +73,7 @@ int program_disassemble(const char *socket_path, const char *what)
     void *read = NULL;
     size_t bytes = 0;
     int rc;
-    if (parse(what, &engine, &program) == 0) {
+    if (options_handle(what, &engine, &program) == 0) {
         rc = request_program(socket_path, engine, program, &read, &bytes, why, sizeof(why));
         if (rc < 0)
             return fail(what, why, rc);

@@ -50,9 +50,9 @@ static void stop(int signal)
 }
 
 /* Returns whether the record belongs to the client asked for, or to any. */
-static bool wanted(const struct options *o, const struct trace_record *r)
+static bool wanted(const struct options *o, uint32_t engine, const struct trace_record *r)
 {
-    return o->client < 0 || r->client == (uint32_t)o->client;
+    return !o->one_client || (engine == o->engine && r->client == o->client);
 }
 
 static int append(struct gathering *g, struct records *to, const Pwc__TracedEngine *from)
@@ -71,8 +71,9 @@ static int append(struct gathering *g, struct records *to, const Pwc__TracedEngi
     for (size_t i = 0; i < count; i++) {
         struct trace_record *r = &to->at[to->count];
         memcpy(r, from->records.data + i * sizeof(*r), sizeof(*r));
-        to->count += wanted(g->options, r);
-        g->records += wanted(g->options, r);
+        bool keeps = wanted(g->options, from->engine, r);
+        to->count += keeps;
+        g->records += keeps;
     }
     return 0;
 }
