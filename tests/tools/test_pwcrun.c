@@ -547,6 +547,41 @@ static void test_nothing_left_of_namespaces(void)
     check_nothing_left(netns, SIGKILL, 128 + SIGKILL);
 }
 
+/* A stand-in for ip(8) kills pwcrun before it makes a namespace. Without the reaper's patience, the
+ * run's folder would be gone before, and the namespace would stay. */
+static void test_killed_while_namespaces_are_made(void)
+{
+    static const char script[] =
+        "#!/bin/sh\n"
+        "PATH=${PATH#*:}\n"
+        "if [ \"$1 $2\" = 'netns add' ]; then\n"
+        "    kill -KILL $PPID\n"
+        "    i=0\n"
+        "    while [ $i -lt 20 ] && ls -d \"$XDG_RUNTIME_DIR\"/pwcrun.* >/dev/null 2>&1; do\n"
+        "        sleep 0.05\n"
+        "        i=$((i + 1))\n"
+        "    done\n"
+        "fi\n"
+        "exec ip \"$@\"\n";
+    char program[64], setting[4096], namespaces[64];
+    if (geteuid() != 0)
+        return;
+    snprintf(program, sizeof(program), "%s/ip", runtime_dir);
+    FILE *file = fopen(program, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    fputs(script, file);
+    fchmod(fileno(file), 0700);
+    fclose(file);
+    snprintf(setting, sizeof(setting), "PATH=%s:%s", runtime_dir, getenv("PATH"));
+    struct command *command = start((const char *[]){"--netns", "--", "true", NULL}, setting);
+    snprintf(namespaces, sizeof(namespaces), "pwcrun-%d-", (int)command->pid);
+    CU_ASSERT_EQUAL(command_finish(command), 128 + SIGKILL);
+    CU_ASSERT_EQUAL(count_entries("/run/netns", namespaces), 0);
+    CU_ASSERT_EQUAL(count_entries(runtime_dir, "pwcrun."), 0);
+    command_free(command);
+    unlink(program);
+}
+
 /* Two runs at once, each with namespaces of its own. */
 static void test_side_by_side(void)
 {
@@ -575,30 +610,32 @@ static void test_secret_is_private(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"bad options", test_bad_options},
-                           {"the first failure's status", test_status},
-                           {"lines are whole", test_lines_are_whole},
-                           {"a program that cannot run", test_program_that_cannot_run},
-                           {"a daemon that fails", test_daemon_fails},
-                           {"closed streams", test_closed_streams},
-                           {"environment and labels", test_environment_and_labels},
-                           {"ranks of pwcperf, and by -np", test_ranks},
-                           {"processors", test_bind},
-                           {"ranks of another launcher", test_hold_and_place},
-                           {"daemons that are held", test_hold_alone},
-                           {"what cannot be placed", test_place_refuses},
-                           {"signals are forwarded", test_signals_are_forwarded},
-                           {"a signal ends the ranks", test_signal_ends_ranks},
-                           {"signals that the parent ignores", test_signals_that_are_ignored},
-                           {"signals before the start", test_signals_before_the_start},
-                           {"a rank that prints without end", test_chatty_rank},
-                           {"a descendant that prints without end", test_chatty_descendant},
-                           {"nothing is left", test_nothing_left},
-                           {"the reaper is killed", test_reaper_killed},
-                           {"nothing is left of namespaces", test_nothing_left_of_namespaces},
-                           {"two runs side by side", test_side_by_side},
-                           {"the secret is private", test_secret_is_private},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {
+        {"bad options", test_bad_options},
+        {"the first failure's status", test_status},
+        {"lines are whole", test_lines_are_whole},
+        {"a program that cannot run", test_program_that_cannot_run},
+        {"a daemon that fails", test_daemon_fails},
+        {"closed streams", test_closed_streams},
+        {"environment and labels", test_environment_and_labels},
+        {"ranks of pwcperf, and by -np", test_ranks},
+        {"processors", test_bind},
+        {"ranks of another launcher", test_hold_and_place},
+        {"daemons that are held", test_hold_alone},
+        {"what cannot be placed", test_place_refuses},
+        {"signals are forwarded", test_signals_are_forwarded},
+        {"a signal ends the ranks", test_signal_ends_ranks},
+        {"signals that the parent ignores", test_signals_that_are_ignored},
+        {"signals before the start", test_signals_before_the_start},
+        {"a rank that prints without end", test_chatty_rank},
+        {"a descendant that prints without end", test_chatty_descendant},
+        {"nothing is left", test_nothing_left},
+        {"the reaper is killed", test_reaper_killed},
+        {"nothing is left of namespaces", test_nothing_left_of_namespaces},
+        {"killed while namespaces are made", test_killed_while_namespaces_are_made},
+        {"two runs side by side", test_side_by_side},
+        {"the secret is private", test_secret_is_private},
+        CU_TEST_INFO_NULL};
     int status;
 
     if (argc != 3 || mkdtemp(runtime_dir) == NULL)

@@ -117,16 +117,21 @@ int child_start(const struct child_spec *s, pid_t *out)
     return failure;
 }
 
-int child_run(char *const *argv)
+int child_run(char *const *argv, int kept)
 {
+    posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
     sigemptyset(&none);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawn_file_actions_init(&actions);
+    int rc = kept >= 0 ? posix_spawn_file_actions_adddup2(&actions, kept, CHILD_EXTRA_FD) : 0;
     pid_t pid;
-    int rc = posix_spawnp(&pid, argv[0], NULL, &attributes, argv, environ);
+    if (rc == 0)
+        rc = posix_spawnp(&pid, argv[0], &actions, &attributes, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (rc != 0)
         return -rc;

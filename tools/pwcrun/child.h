@@ -25,8 +25,9 @@ struct child_spec {
 /* Starts a child. 0 when the program runs; otherwise a negative errno of the step that failed. */
 int child_start(const struct child_spec *spec, pid_t *out);
 
-/* Runs `argv` and waits. Returns its exit status (128+n for signal n), or a negative errno. */
-int child_run(char *const *argv);
+/* Runs `argv` and waits. The program keeps the descriptor `kept` as CHILD_EXTRA_FD; -1: none.
+ * Returns its exit status (128+n for signal n), or a negative errno. */
+int child_run(char *const *argv, int kept);
 
 /* Turns the status that waitpid reported into a shell's exit status. */
 int child_status(int wait_status);

@@ -47,7 +47,7 @@ static int run(const struct options *options)
         return PWCRUN_FAILED;
     }
     int status = PWCRUN_FAILED;
-    if (network.nodes == 0 || network_up(&network) == 0)
+    if (network.nodes == 0 || network_up(&network, reaper.pipe) == 0)
         status = job_run(options, &dir, &network, &reaper);
     if (!reaper_finish(&reaper)) {
         if (network.nodes > 0)

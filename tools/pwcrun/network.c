@@ -27,8 +27,8 @@ void network_address(unsigned node, char out[16])
     snprintf(out, 16, "10.77.%u.%u", host >> 8 & 0xff, host & 0xff);
 }
 
-/* Runs one command, given as words with single blanks between. */
-__attribute__((format(printf, 1, 2))) static int run(const char *format, ...)
+/* Runs one command, given as words with single blanks between, which keeps `lifeline`; -1: none. */
+__attribute__((format(printf, 2, 3))) static int run(int lifeline, const char *format, ...)
 {
     char command[256], words[256];
     va_list arguments;
@@ -43,7 +43,7 @@ __attribute__((format(printf, 1, 2))) static int run(const char *format, ...)
         argv[count++] = word;
     argv[count] = NULL;
 
-    int status = child_run(argv);
+    int status = child_run(argv, lifeline);
     if (status < 0)
         fprintf(stderr, "pwcrun: %s: %s (is the package iproute2 there?)\n", command,
                 strerror(-status));
@@ -52,36 +52,37 @@ __attribute__((format(printf, 1, 2))) static int run(const char *format, ...)
     return status < 0 ? status : status > 0 ? -EIO : 0;
 }
 
-static int node_up(const struct network *network, unsigned node, const char *bridge)
+static int node_up(const struct network *network, unsigned node, const char *bridge, int lifeline)
 {
     char name[NETWORK_NAME_MAX], address[16];
     network_name(network, node, name);
     network_address(node, address);
-    int rc = run("ip netns add %s", name);
+    int rc = run(lifeline, "ip netns add %s", name);
     if (rc == 0)
-        rc = run("ip link add eth0 netns %s type veth peer name n%u netns %s", name, node, bridge);
+        rc = run(lifeline, "ip link add eth0 netns %s type veth peer name n%u netns %s", name, node,
+                 bridge);
     if (rc == 0)
-        rc = run("ip -n %s link set n%u master br0 up", bridge, node);
+        rc = run(lifeline, "ip -n %s link set n%u master br0 up", bridge, node);
     if (rc == 0)
-        rc = run("ip -n %s addr add %s/16 dev eth0", name, address);
+        rc = run(lifeline, "ip -n %s addr add %s/16 dev eth0", name, address);
     if (rc == 0)
-        rc = run("ip -n %s link set eth0 up", name);
+        rc = run(lifeline, "ip -n %s link set eth0 up", name);
     if (rc == 0)
-        rc = run("ip -n %s link set lo up", name);
+        rc = run(lifeline, "ip -n %s link set lo up", name);
     return rc;
 }
 
-int network_up(const struct network *network)
+int network_up(const struct network *network, int lifeline)
 {
     char bridge[NETWORK_NAME_MAX];
     bridge_name(network, bridge);
-    int rc = run("ip netns add %s", bridge);
+    int rc = run(lifeline, "ip netns add %s", bridge);
     if (rc == 0)
-        rc = run("ip -n %s link add br0 type bridge", bridge);
+        rc = run(lifeline, "ip -n %s link add br0 type bridge", bridge);
     if (rc == 0)
-        rc = run("ip -n %s link set br0 up", bridge);
+        rc = run(lifeline, "ip -n %s link set br0 up", bridge);
     for (unsigned node = 0; rc == 0 && node < network->nodes; node++)
-        rc = node_up(network, node, bridge);
+        rc = node_up(network, node, bridge, lifeline);
     return rc;
 }
 
@@ -90,7 +91,7 @@ static void remove_namespace(const char *name)
     char path[128];
     snprintf(path, sizeof(path), "/run/netns/%s", name);
     if (access(path, F_OK) == 0)
-        run("ip netns del %s", name);
+        run(-1, "ip netns del %s", name);
 }
 
 void network_down(const struct network *network)

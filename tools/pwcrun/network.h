@@ -26,8 +26,10 @@ struct network {
 void network_name(const struct network *network, unsigned node, char out[NETWORK_NAME_MAX]);
 void network_address(unsigned node, char out[16]);
 
-/* Builds the network. 0, or a negative errno after a message on stderr. */
-int network_up(const struct network *network);
+/* Builds the network. Each command keeps `lifeline`, the writing end of the reaper's pipe: if
+ * pwcrun is killed, the reaper cleans after the command has ended. 0, or a negative errno after a
+ * message on stderr. */
+int network_up(const struct network *network, int lifeline);
 /* Removes the network, also one that is only half built. */
 void network_down(const struct network *network);
 
