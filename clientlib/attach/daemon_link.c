@@ -20,7 +20,7 @@ enum {
     AGAIN_MOST = 16, /* most times that a request is sent to daemons that are restarted */
     CLOSE_WAIT_MS = 1000,
     ERRNO_MAX = 4095,
-    REQUEST_MAX = 8192, /* the longest has PWC_EXCHANGE_MAX bytes of data */
+    SHORT_BYTES = 512, /* most requests are not longer */
 };
 
 int daemon_link_open(struct daemon_link *link, int fd, int timeout_ms)
@@ -92,13 +92,17 @@ static int send_request(struct daemon_link *link, const Pwc__ClientRequest *requ
                         int64_t deadline)
 {
     size_t length = pwc__client_request__get_packed_size(request);
-    uint8_t body[REQUEST_MAX];
+    uint8_t room[SHORT_BYTES], *body = room;
     int rc;
 
-    if (length > sizeof(body))
-        return -EMSGSIZE;
+    if (length > sizeof(room))
+        body = malloc(length);
+    if (!body)
+        return -ENOMEM;
     pwc__client_request__pack(request, body);
     rc = frames_send(&link->frames, body, length, deadline);
+    if (body != room)
+        free(body);
     /* A daemon that has hung up may have sent the reason first: wait_done reads it. */
     return rc == -ESHUTDOWN ? 0 : rc;
 }

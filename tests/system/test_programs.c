@@ -3,7 +3,7 @@
  * Programs stay when the daemon dies or hands over, and are unloaded when their client dies. pwcctl
  * shows them.
  *
- *     test_programs PWCD PWCCTL OBJECT
+ *     test_programs PWCD PWCCTL OBJECT LONGEST
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,11 +20,12 @@
 #include "tests/lib/rank.h"
 #include "tests/lib/raw/look.h"
 #include "tests/suite.h"
+#include "tests/system/lib/offload.h"
 
 enum { LIMIT_S = 30, QUOTA = 4, ELF_MAX = 1 << 20 };
 
 static struct cluster cluster;
-static const char *pwcctl, *object;
+static const char *pwcctl, *object, *longest;
 static uint8_t elf[ELF_MAX];
 static size_t elf_bytes;
 
@@ -114,6 +115,20 @@ static void loaded(void)
     for (int i = 0; i < QUOTA; i++)
         CU_ASSERT_EQUAL(pwc_program_unload(all[i]), 0);
     CU_ASSERT_EQUAL(programs(NULL), 0);
+    rank_detach(&r);
+}
+
+/* The longest program that docs/handlers.md allows. */
+static void loaded_longest(void)
+{
+    pwc_program *program;
+    struct rank r;
+
+    attach(&r, "longest");
+    ctl("check", longest, 0, "4096 instructions");
+    CU_ASSERT_EQUAL_FATAL(offload_load(&r, longest, &program), 0);
+    CU_ASSERT_EQUAL(programs(NULL), 1);
+    CU_ASSERT_EQUAL(pwc_program_unload(program), 0);
     rank_detach(&r);
 }
 
@@ -285,6 +300,7 @@ int main(int argc, char **argv)
     static const char *const more[] = {"--keep", "--client-programs", "4", NULL};
     struct cluster_options options = {.nodes = 1, .more = more};
     CU_TestInfo tests[] = {{"loaded, and over the quota", loaded},
+                           {"the longest program", loaded_longest},
                            {"hostile files", refused},
                            {"pwcctl", shown},
                            {"restarts and hand-overs", restarts},
@@ -293,13 +309,14 @@ int main(int argc, char **argv)
     int status = 1;
     FILE *file;
 
-    if (argc != 4) {
-        fprintf(stderr, "usage: %s PWCD PWCCTL OBJECT\n", argv[0]);
+    if (argc != 5) {
+        fprintf(stderr, "usage: %s PWCD PWCCTL OBJECT LONGEST\n", argv[0]);
         return 2;
     }
     options.pwcd = argv[1];
     pwcctl = argv[2];
     object = argv[3];
+    longest = argv[4];
     file = fopen(object, "rbe");
     if (!file) {
         perror(object);

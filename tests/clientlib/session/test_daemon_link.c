@@ -406,6 +406,34 @@ static void test_daemon_does_not_read(void)
     link_close(&link);
 }
 
+/* A request may have as many bytes as the daemon takes; a longer one is not sent. */
+static void test_longest_request(void)
+{
+    static uint8_t bytes[FRAME_SEND_MAX];
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ProgramLoad load = PWC__PROGRAM_LOAD__INIT;
+    struct link link;
+    size_t around;
+
+    link_open(&link, 5000);
+    request.id = 1;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_PROGRAM_LOAD;
+    request.program_load = &load;
+    load.image.data = bytes;
+    load.image.len = sizeof(bytes);
+    around = pwc__client_request__get_packed_size(&request) - sizeof(bytes);
+    CU_ASSERT_EQUAL(daemon_send(&link.daemon_link, &request), -EMSGSIZE);
+    load.image.len = sizeof(bytes) - around;
+    send_done(&link, 2, NULL, 0);
+    CU_ASSERT_EQUAL(
+        daemon_call(&link.daemon_link, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL), 0);
+    CU_ASSERT_EQUAL(recv(link.daemon, bytes, 4, MSG_WAITALL), 4);
+    CU_ASSERT_EQUAL((size_t)bytes[0] + ((size_t)bytes[1] << 8) + ((size_t)bytes[2] << 16),
+                    FRAME_SEND_MAX);
+    CU_ASSERT_EQUAL(recv(link.daemon, bytes, sizeof(bytes), MSG_WAITALL), sizeof(bytes));
+    link_close(&link);
+}
+
 /* Calls of several threads are under way together, and answered in any order. */
 static void test_threads(void)
 {
@@ -516,6 +544,7 @@ int main(void)
         {"descriptors that are dropped", test_descriptors_dropped},
         {"several replies to one call", test_several_replies},
         {"a daemon that does not read", test_daemon_does_not_read},
+        {"the longest request", test_longest_request},
         {"calls of several threads", test_threads},
         {"a reply that another thread reads", test_reply_read_by_another},
         CU_TEST_INFO_NULL,
