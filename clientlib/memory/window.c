@@ -138,12 +138,19 @@ static int gather(struct pwc_window *w)
 
 /* ---- windows of a job or a team -------------------------------------------------------------- */
 
-/* Waits until all ranks have called this. */
+/* Waits until all ranks have called pwc_window_free. A call after an error waits for the same
+ * barrier, because the other ranks make only one. */
 static int meet(struct pwc_window *w)
 {
     const struct team_spec barrier = {.kind = TEAM_BARRIER};
+    int rc;
 
-    return w->team ? explained(w->team, team_call_to_end(w->team, &barrier)) : pwc_barrier(w->ctx);
+    if (w->met)
+        return 0;
+    rc = w->team ? explained(w->team, team_call_or_resume(w->team, &barrier, &w->barrier))
+                 : pwc_barrier(w->ctx);
+    w->met = rc == 0;
+    return rc;
 }
 
 /* Frees a window that could not be made; later, if a collective under way still writes into
@@ -214,7 +221,8 @@ int pwc_window_free(pwc_window *w)
 
     if (rc < 0)
         return rc;
-    if (matcher_started_in(&ctx->channel.notify.matcher, w->space.number) > 0)
+    if (matcher_started_in(&ctx->channel.notify.matcher, w->space.number) > 0 ||
+        ctx->channel.submit.open)
         return -EBUSY;
     rc = pwc_flush(ctx, PWC_ANY, ctx->client->link.timeout_ms);
     if (rc == 0)

@@ -6,12 +6,12 @@
 #include "clientlib/calls/wait.h"
 #include "clientlib/teams/team.h"
 
-static int finish(struct pwc_team *t)
+/* Waits until this member's first `all` calls over the team have ended. */
+static int finish(struct pwc_team *t, uint64_t all)
 {
     struct pwc_ctx *ctx = t->ctx;
     int64_t deadline = deadline_after_ms(ctx->client->link.timeout_ms);
     int64_t now = clock_now();
-    uint64_t all = t->called;
     int rc = 0;
 
     patience_worked(&ctx->patience, (uint64_t)now);
@@ -33,7 +33,7 @@ static int finish(struct pwc_team *t)
 int team_finish(struct pwc_team *t)
 {
     wait_begin(t->ctx, SESSION_WAITS_EXCHANGE);
-    int rc = finish(t);
+    int rc = finish(t, t->called);
 
     wait_end(t->ctx);
     return rc;
@@ -62,13 +62,22 @@ static int begin(struct pwc_team *t, const struct team_spec *spec)
     return rc;
 }
 
-int team_call_to_end(struct pwc_team *t, const struct team_spec *spec)
+int team_call_or_resume(struct pwc_team *t, const struct team_spec *spec, uint64_t *calls)
 {
     wait_begin(t->ctx, SESSION_WAITS_EXCHANGE);
-    int rc = begin(t, spec);
+    int rc = *calls > 0 ? 0 : begin(t, spec);
 
+    if (rc == 0 && *calls == 0)
+        *calls = t->called;
     if (rc == 0)
-        rc = finish(t);
+        rc = finish(t, *calls);
     wait_end(t->ctx);
     return rc;
+}
+
+int team_call_to_end(struct pwc_team *t, const struct team_spec *spec)
+{
+    uint64_t calls = 0;
+
+    return team_call_or_resume(t, spec, &calls);
 }

@@ -213,6 +213,10 @@ void team_explain(struct pwc_team *t, const struct team_reason *reason);
 int team_finish(struct pwc_team *t);
 /* Makes a call, waits for room where needed, and then waits as team_finish. */
 int team_call_to_end(struct pwc_team *t, const struct team_spec *spec);
+/* As team_call_to_end, for a caller that tries again after an error. *calls is 0 at first. When the
+ * collective has been called, *calls is the number of calls up to it, and trying again waits for
+ * the same collective. */
+int team_call_or_resume(struct pwc_team *t, const struct team_spec *spec, uint64_t *calls);
 
 /* ---- drop.c ---------------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "pwc/am.h"
 #include "pwc/collective.h"
 #include "pwc/notify.h"
 #include "tests/lib/cluster.h"
@@ -451,6 +452,50 @@ static void *given_up_window(void *argument)
     return NULL;
 }
 
+/* The first of two ranks needs several calls to free a window: over the team the other rank calls
+ * after its timeout, and over the job a prepared message is in the way. The ranks' later calls
+ * still fit together. */
+static void *window_freed_again(void *argument)
+{
+    enum { TIMEOUT_MS = 2000 };
+    struct member *m = argument;
+    const struct pwc_attr attr = {.socket = cluster.nodes[m->rank % cluster.options.nodes].socket,
+                                  .job = "freed-again",
+                                  .rank = m->rank,
+                                  .size = 2,
+                                  .timeout_ms = m->rank == 0 ? TIMEOUT_MS : 0};
+    pwc_window *of_team = NULL, *of_job = NULL;
+    pwc_remote *remote = NULL;
+    pwc_client *client;
+    pwc_team *t = NULL;
+    void *payload;
+    pwc_ctx *ctx;
+
+    CHECK_IS(m, pwc_init(&attr, &client), 0);
+    CHECK_IS(m, pwc_ctx_create(client, NULL, &ctx), 0);
+    (void)pthread_barrier_wait(&pair);
+    CHECK_IS(m, pwc_team_world(ctx, NULL, &t), 0);
+    CHECK_IS(m, pwc_window_create(ctx, t, NULL, &of_team), 0);
+    CHECK_IS(m, pwc_window_create(ctx, NULL, NULL, &of_job), 0);
+    if (m->rank == 0) {
+        CHECK_IS(m, pwc_window_free(of_team), -ETIMEDOUT);
+        CHECK_IS(m, pwc_window_remote(of_job, 1, &remote), 0);
+        CHECK_IS(m, pwc_am_prepare(remote, 8, 0, PWC_CID_NONE, PWC_NO_LCE, &payload), 0);
+    }
+    (void)pthread_barrier_wait(&pair);
+    CHECK_IS(m, pwc_window_free(of_team), m->rank == 0 ? -EBUSY : 0);
+    if (m->rank == 0) {
+        CHECK_IS(m, pwc_window_free(of_job), -EBUSY);
+        CHECK_IS(m, pwc_am_cancel(ctx), 0);
+        CHECK_IS(m, pwc_window_free(of_team), 0);
+    }
+    CHECK_IS(m, pwc_window_free(of_job), 0);
+    CHECK_IS(m, pwc_barrier(ctx), 0);
+    CHECK_IS(m, pwc_team_free(t), 0);
+    CHECK_IS(m, pwc_finalize(client), 0);
+    return NULL;
+}
+
 /* After calls that fit together, the last rank makes a different call. */
 static void *mismatch(void *argument)
 {
@@ -563,6 +608,15 @@ static void test_given_up_window(void)
     pthread_barrier_destroy(&pair);
 }
 
+static void test_window_freed_again(void)
+{
+    if (size < 2)
+        return;
+    CU_ASSERT_EQUAL_FATAL(pthread_barrier_init(&pair, NULL, 2), 0);
+    run_some(2, window_freed_again);
+    pthread_barrier_destroy(&pair);
+}
+
 static void test_mismatch(void)
 {
     if (size > 1)
@@ -584,6 +638,7 @@ int main(int argc, char **argv)
                            {"windows over teams", test_windows},
                            {"windows that a member has no part in", test_refused_windows},
                            {"a window that is given up", test_given_up_window},
+                           {"a window that is freed again", test_window_freed_again},
                            {"members that call differently", test_mismatch},
                            {"a member that ends", test_death},
                            CU_TEST_INFO_NULL};

@@ -70,8 +70,10 @@ PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pw
 /*
  * Ends a window: flushes its context, waits until all ranks have called this, and unbinds its
  * remotes. Notifications of its space that are unexpected or still in the rings are dropped. Free
- * its requests first. Collective, and blocks. On an error the window stays. -EBUSY: a request of it
- * is started; else as pwc_flush, pwc_barrier and pwc_unbind.
+ * its requests first. Collective, and blocks. On an error the window stays, and the call may be
+ * made again: this goes on where the failed call stopped, so the other ranks call only once.
+ * -EBUSY: a request of it is started, or an active message has been prepared; else as pwc_flush,
+ * pwc_barrier and pwc_unbind. A barrier of the job that fails does so at all ranks.
  */
 PWC_API int pwc_window_free(pwc_window *window);
 

@@ -1,0 +1,90 @@
+/* Windows of the job, through the public calls, against a daemon on a thread: a window that is
+ * freed in several calls, and a rank that cannot take part. */
+#include <errno.h>
+#include <string.h>
+#include "tests/suite.h"
+#include "tests/clientlib/daemon/client_world.h"
+#include "pwc/am.h"
+#include "pwc/notify.h"
+
+enum { SHORT_MS = 50 };
+
+static _Atomic unsigned exchanges; /* that the daemon has answered */
+
+/* Answers each exchange at once: the other rank gives what ours gives. */
+static bool exchange_alike(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Exchanged piece = PWC__EXCHANGED__INIT;
+
+    if (request->body_case != PWC__CLIENT_REQUEST__BODY_EXCHANGE)
+        return false;
+    reply.id = request->id;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_EXCHANGED;
+    reply.exchanged = &piece;
+    piece.data = request->exchange->data;
+    fake_daemon_reply(daemon, &reply, NULL, 0);
+    piece.offset = piece.data.len;
+    piece.last = true;
+    exchanges++;
+    fake_daemon_reply(daemon, &reply, NULL, 0);
+    return true;
+}
+
+/* A world with a window of which rank 0 is bound. */
+static struct world *window_new(pwc_window **out)
+{
+    struct world *w = world_new_sized(0, exchange_alike);
+    pwc_remote *remote;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_window_create(w->ctx, NULL, w->region, out), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_window_remote(*out, 0, &remote), 0);
+    exchanges = 0;
+    return w;
+}
+
+/* While a message is prepared, no remote can be unbound: the ranks have not met yet. */
+static void test_refused_before_the_barrier(void)
+{
+    pwc_window *window;
+    struct world *w = window_new(&window);
+    void *payload;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(w->remote, 8, 0, PWC_CID_NONE, PWC_NO_LCE, &payload), 0);
+    CU_ASSERT_EQUAL(pwc_window_free(window), -EBUSY);
+    CU_ASSERT_EQUAL(exchanges, 0);
+    CU_ASSERT_EQUAL(pwc_am_cancel(w->ctx), 0);
+    CU_ASSERT_EQUAL(pwc_window_free(window), 0);
+    CU_ASSERT_EQUAL(exchanges, 1);
+    world_free(w);
+}
+
+/* The ranks have met, and then a remote cannot be unbound in time: the next call does not wait for
+ * the other ranks again, which have left. */
+static void test_unbound_after_the_barrier(void)
+{
+    pwc_window *window;
+    struct world *w = window_new(&window);
+
+    w->daemon.hold = true;
+    world_limit(w, SHORT_MS);
+    CU_ASSERT_EQUAL(pwc_window_free(window), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(exchanges, 1);
+    world_limit(w, WAIT_MS);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    CU_ASSERT_EQUAL(pwc_window_free(window), 0);
+    CU_ASSERT_EQUAL(exchanges, 1);
+    world_free(w);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"refused before the barrier", test_refused_before_the_barrier},
+        {"unbound after the barrier", test_unbound_after_the_barrier},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("windows", tests);
+}
