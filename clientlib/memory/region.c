@@ -148,7 +148,8 @@ int pwc_region_free(pwc_region *region)
         region->count--;
         goto unlock;
     }
-    if (region->rights != 0)
+    region->withdrawn = region->rights != 0;
+    if (region->withdrawn)
         rc = region_withdraw(region);
     FAULT(REGION_CLOSED);
     if (rc < 0)

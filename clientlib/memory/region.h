@@ -8,6 +8,7 @@
 #ifndef PWC_CLIENTLIB_REGION_H
 #define PWC_CLIENTLIB_REGION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "pwc/pwc.h"
 #include "clientlib/memory/segments.h"
@@ -26,6 +27,7 @@ struct pwc_region {
     enum region_kind kind;
     unsigned rights; /* enum pwc_rights; 0: local only, as each REGION_COPIED is */
     unsigned count;  /* registrations that pwc_region_free has not ended yet */
+    bool withdrawn;  /* the last pwc_region_free has failed: the key may be revoked */
     void *addr;
     size_t len;
     struct segment_range range; /* only for REGION_ALLOCATED and REGION_COPIED */

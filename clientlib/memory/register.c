@@ -156,8 +156,8 @@ static int count_again(struct pwc_region *region)
 
 /*
  * Looks for a region of exactly this range. 1: *out has the same kind and rights, and is counted
- * once more; -EEXIST: a region of another kind or other rights is in the way; 0: none is. Regions
- * of PWC_SHARE may share a range.
+ * once more; -EEXIST: a region of another kind or other rights, or with a key that may be revoked,
+ * is in the way; 0: none is. Regions of PWC_SHARE may share a range.
  */
 static int find_again(const struct pwc_region *asked, struct pwc_region **out)
 {
@@ -166,7 +166,7 @@ static int find_again(const struct pwc_region *asked, struct pwc_region **out)
     for (struct pwc_region *r = asked->client->regions; r; r = r->next) {
         if (r->addr != asked->addr || r->len != asked->len)
             continue;
-        if (r->kind == asked->kind && r->rights == asked->rights) {
+        if (r->kind == asked->kind && r->rights == asked->rights && !r->withdrawn) {
             *out = r;
             return 1;
         }

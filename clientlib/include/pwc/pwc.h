@@ -391,8 +391,9 @@ PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned ri
  * on the region must have ended. Blocks until no operation of the fabric can reach the memory; a
  * peer on this node that is copying a put at that moment may still finish the copy
  * (docs/same-node.md). On any error the region stays, because a peer may still reach it: call
- * again. -ETIMEDOUT: a node still uses the region; -ENOBUFS: too many requests wait in the daemon;
- * -ENOMEM: the daemon has no memory, or moved memory could not be put back.
+ * again. Its key may be revoked then, so pwc_register does not give this region again. -ETIMEDOUT:
+ * a node still uses the region; -ENOBUFS: too many requests wait in the daemon; -ENOMEM: the daemon
+ * has no memory, or moved memory could not be put back.
  */
 PWC_API int pwc_region_free(pwc_region *region);
 

@@ -367,6 +367,39 @@ static void test_withdrawal_refused(void)
     }
 }
 
+/* After pwc_region_free has failed, the key may be revoked: the memory gets no key by that region
+ * any more, until it has been freed. Only PWC_SHARE may make another region of it. */
+static void test_withdrawn_region(void)
+{
+    static const unsigned flags[] = {PWC_MOVE, PWC_SHARE};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        struct world *w = world_new_sized(0, refuse_some);
+        void *mine = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        pwc_region *region, *next = NULL;
+        struct pwc_key key;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, PWC_REMOTE_RW, flags[i], &region),
+                              0);
+        refuse(PWC__CLIENT_REQUEST__BODY_REGION_CLOSE, -ENOBUFS, 1);
+        CU_ASSERT_EQUAL(pwc_region_free(region), -ENOBUFS);
+        CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_REMOTE_RW, flags[i], &next),
+                        flags[i] == PWC_MOVE ? -EEXIST : 0);
+        CU_ASSERT_PTR_NOT_EQUAL(next, region);
+        if (next) {
+            CU_ASSERT_EQUAL(pwc_region_key(next, &key), 0);
+            CU_ASSERT_EQUAL(pwc_region_free(next), 0);
+        }
+        CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+        CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+        CU_ASSERT_EQUAL(pwc_register(w->client, mine, page, PWC_REMOTE_RW, flags[i], &next), 0);
+        refuse(0, 0, 0);
+        world_free(w);
+        munmap(mine, page);
+    }
+}
+
 /* The library repeats a request that ends a context, a bind or a segment until the daemon has
  * carried it out. -ECONNABORTED means that the daemon was restarted. */
 static void test_ends_are_asked_for_again(void)
@@ -524,6 +557,7 @@ int main(void)
         {"memory that is moved", test_moved_region},
         {"regions that fail half way", test_region_unwinding},
         {"a withdrawal that is refused", test_withdrawal_refused},
+        {"a region that is withdrawn", test_withdrawn_region},
         {"ends that are asked for again", test_ends_are_asked_for_again},
         {"makes that are asked for again", test_makes_are_asked_for_again},
         {"answers that come too late", test_late_answers},
