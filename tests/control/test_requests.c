@@ -288,6 +288,7 @@ static const struct {
     {"hello.release", "words for a message"},
     {"exchange.sequence", "names an exchange, whichever it is"},
     {"exchange.give_up", "yes or no"},
+    {"unbind.pair", "a pair of the session's own, or no pair: the pairs of given_up_pairs"},
     {"lookup.wait", "yes or no: the names of open_jobs"},
     {"lookup.give_up", "a request of the client's own, or none: the names of open_jobs"},
 };
