@@ -76,6 +76,8 @@ static bool end_of(const Pwc__ClientReply *reply, uint32_t session, struct late_
         pwc__unbind__init(&end->what.remote);
         end->what.remote.session = session;
         end->what.remote.remote = reply->bound->remote;
+        if (reply->bound->pair && reply->bound->pair->fresh)
+            end->what.remote.pair = reply->bound->pair->number;
         end->request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
         end->request.unbind = &end->what.remote;
         return true;

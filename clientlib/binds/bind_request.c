@@ -83,6 +83,7 @@ void bind_give_back(struct pwc_ctx *ctx, struct bind_answer *answer)
     Pwc__Unbind unbind = PWC__UNBIND__INIT;
 
     direct_way_drop(&answer->way);
+    unbind.pair = answer->way.fresh ? answer->way.number : 0;
     unbind.session = ctx->session;
     unbind.remote = answer->handle;
     request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;

@@ -461,6 +461,74 @@ static void handles_of_others(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
+/* A context that takes part in pairs. Its descriptors stay open, because the daemon announces pairs
+ * by one of them. */
+static void open_direct(struct client *c, struct answer *context)
+{
+    Pwc__ClientRequest r;
+
+    c->context_open.direct = true;
+    r = request_of(c, "context_open");
+    CU_ASSERT_EQUAL_FATAL(ask(c->socket, &r, context), 0);
+}
+
+/* The number of the pair that is made for this bind, or 0. */
+static uint64_t pair_made(struct client *c, const struct answer *context, uint64_t peer)
+{
+    CU_ASSERT_EQUAL_FATAL(ask_bind(c->socket, context->handle, peer, NULL, &c->remote), 0);
+    answer_close(&c->remote);
+    c->unbind.session = context->handle;
+    c->unbind.remote = c->remote.handle;
+    return c->remote.pair;
+}
+
+static void unbind(struct client *c, uint64_t pair)
+{
+    Pwc__ClientRequest r = request_of(c, "unbind");
+    struct answer a;
+
+    c->unbind.pair = pair;
+    CU_ASSERT_EQUAL(ask(c->socket, &r, &a), 0);
+}
+
+/* An Unbind ends the pair that it names, so that the next bind gets a new one. It ends no pair of
+ * which its session is not the origin. */
+static void given_up_pairs(void)
+{
+    uint64_t peer = UINT64_C(1) << 32, first, of_other, next; /* context 1 of rank 0 */
+    struct answer one, other;
+    struct client c;
+
+    open_client(&c, 0);
+    open_direct(&c, &one);
+    open_direct(&c, &other);
+    first = pair_made(&c, &one, peer);
+    CU_ASSERT_NOT_EQUAL_FATAL(first, 0);
+    unbind(&c, 0);
+    CU_ASSERT_EQUAL(pair_made(&c, &one, peer), 0);
+    unbind(&c, first + 1000);
+    CU_ASSERT_EQUAL(pair_made(&c, &one, peer), 0);
+    unbind(&c, UINT64_MAX);
+    of_other = pair_made(&c, &other, peer);
+    CU_ASSERT_NOT_EQUAL(of_other, 0);
+    unbind(&c, first);
+    CU_ASSERT_EQUAL(pair_made(&c, &one, peer), 0);
+    unbind(&c, of_other);
+    CU_ASSERT_EQUAL(pair_made(&c, &other, peer), 0);
+    unbind(&c, of_other);
+    next = pair_made(&c, &other, peer);
+    CU_ASSERT(next > of_other);
+    unbind(&c, of_other);
+    CU_ASSERT_EQUAL(pair_made(&c, &other, peer), 0);
+    CU_ASSERT_EQUAL(pair_made(&c, &one, peer), 0);
+    unbind(&c, first);
+    CU_ASSERT(pair_made(&c, &one, peer) > next);
+    answer_close(&one);
+    answer_close(&other);
+    close(c.socket);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
 static void in_use_and_gone(void)
 {
     struct client c;
@@ -603,6 +671,7 @@ int main(int argc, char **argv)
                            {"twice and unknown", twice_and_unknown},
                            {"versions", versions},
                            {"handles of others", handles_of_others},
+                           {"pairs that are given up", given_up_pairs},
                            {"in use and gone", in_use_and_gone},
                            {"exchange of too many", exchange_of_too_many},
                            {"open jobs", open_jobs},

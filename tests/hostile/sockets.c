@@ -163,6 +163,7 @@ static size_t make_request(struct attacker *a, uint8_t body[BODY_MAX])
     case PWC__CLIENT_REQUEST__BODY_UNBIND:
         unbind.session = handle;
         unbind.remote = (uint32_t)values_wrong(v, 0);
+        unbind.pair = values_wrong(v, 1);
         r.unbind = &unbind;
         break;
     case PWC__CLIENT_REQUEST__BODY_EXCHANGE:

@@ -184,6 +184,32 @@ static void test_daemon_dies(void)
     scene_close(&s);
 }
 
+/* The first bind of a neighbour is given up at once. The next one has the direct path: after a put
+ * the bytes are there. */
+static void test_pair_given_up(void)
+{
+    static struct scene s;
+    const uint64_t value = 77;
+    pwc_remote *remote;
+
+    if (cluster.options.nodes > 1)
+        return;
+    scene_open(&s, "given-up");
+    for (unsigned i = 0; i < CONTEXTS; i++) {
+        CU_ASSERT_EQUAL_FATAL(start(&s, i, pwc_cid_u64(i)), 0);
+        CU_ASSERT_EQUAL(pwc_unbind(s.remotes[i]), 0);
+    }
+    /* This bind's answer comes after those of the others, so their pairs are given back. */
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(s.origin.ctx, s.peers[1], NULL, &remote), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(remote), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(s.origin.ctx, s.peers[0], &s.key, &remote), 0);
+    CU_ASSERT_EQUAL(pwc_probe(s.target.ctx, PWC_ANY, 0, &(struct pwc_event){0}), 0);
+    CU_ASSERT_EQUAL(
+        pwc_put(remote, 0, &value, 8, PWC_CID_NONE, PWC_CID_NONE, PWC_NO_LCE | PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(memcmp(s.target.memory, &value, 8), 0);
+    scene_close(&s);
+}
+
 /* Binds to peers that do not exist fail, and so do their puts. */
 static void test_nobody(void)
 {
@@ -212,6 +238,7 @@ int main(int argc, char **argv)
         {"a put right behind", test_put_behind},
         {"a request for each", test_requests},
         {"the descriptor", test_descriptor},
+        {"a pair that is given up", test_pair_given_up},
         {"nobody there", test_nobody},
         {"a daemon that dies", test_daemon_dies},
         CU_TEST_INFO_NULL,

@@ -438,6 +438,16 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
     return rc;
 }
 
+void pairs_give_up(struct client_session *origin, uint64_t number)
+{
+    struct pair *p = origin->pairs_from;
+
+    while (p && p->number != number)
+        p = p->of_origin.next;
+    if (p)
+        pair_end(p, PAIR_ORIGIN_GONE);
+}
+
 void pairs_end(struct client_session *s)
 {
     /* A context that has bound itself is both the origin and the target of a pair. */

@@ -1,8 +1,9 @@
 /*
  * Pairs: rings between two contexts of this node, which then reach each other without the daemon
  * (pair_abi.h). A pair is made when an origin binds a target of its own user and job, and both
- * libraries take part; it ends when one of the two contexts ends. The daemon only makes pairs,
- * marks a side as gone, and shows the counts of both sides.
+ * libraries take part; it ends when one of the two contexts ends, or when the origin's library has
+ * given up the bind for which it was made. The daemon only makes pairs, marks a side as gone, and
+ * shows the counts of both sides.
  *
  * Thread: control.
  */
@@ -59,6 +60,9 @@ void pairs_abandon(struct client_session *origin, struct client_session *target,
 /* The operations that a context has done by its pairs so far. The client reports them itself, so
  * they are only for display. */
 struct direct_counts pairs_count(const struct client_session *s);
+/* Ends the pair with this number, if `origin` is its origin: the library has not mapped the pair,
+ * so the next bind gets a new one. */
+void pairs_give_up(struct client_session *origin, uint64_t number);
 /* Ends all pairs of a context that ends. */
 void pairs_end(struct client_session *s);
 

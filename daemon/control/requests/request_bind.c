@@ -318,12 +318,15 @@ static void unbound(struct call *call)
 
 void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind)
 {
+    struct client_session *s = client_session_find(c, unbind->session);
     struct call *call;
 
-    if (!client_session_find(c, unbind->session)) {
+    if (!s) {
         reply_error(c, request, -EINVAL, "session %u is not yours, or not open", unbind->session);
         return;
     }
+    if (unbind->pair != 0)
+        pairs_give_up(s, unbind->pair);
     call = client_call(c, CALL_UNBIND, unbound);
     if (!call) {
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");

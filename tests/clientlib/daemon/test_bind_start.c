@@ -255,6 +255,38 @@ static void test_unbind_under_way(void)
     stage_free(s);
 }
 
+/* A bind that is given up, by the program or by the timeout, takes no direct path away: the next
+ * bind of that neighbour has one. */
+static void test_pair_given_up(void)
+{
+    for (unsigned late = 0; late < 2; late++) {
+        struct stage *s = stage_new(true);
+        unsigned executed;
+        pwc_remote *to;
+
+        script.shut = true;
+        if (late)
+            world_limit(s->w, 50);
+        to = start(s, 1);
+        if (!late)
+            CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+        (void)expect_bind(s, 1, late ? -ETIMEDOUT : -ECANCELED);
+        world_limit(s->w, WAIT_MS);
+        script.shut = false;
+        wait_for(&script.binds, 1);
+        CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
+        wait_for(&script.unbinds, 1);
+        CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+        CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
+        CU_ASSERT_EQUAL(pwc_probe(s->b, PWC_ANY, 0, &(struct pwc_event){0}), 0); /* maps the pair */
+        executed = s->w->daemon.executed;
+        CU_ASSERT_EQUAL(operation_put(s->w, to, 0, pwc_cid_u64(2)), 0);
+        (void)expect(s->w, PWC_LOCAL, 2, 0);
+        CU_ASSERT_EQUAL(s->w->daemon.executed, executed);
+        stage_free(s);
+    }
+}
+
 /* A context is destroyed with binds under way, answered or not. The client works on. */
 static void test_context_destroyed(void)
 {
@@ -488,6 +520,7 @@ int main(void)
         {"a daemon that was started anew", test_started_anew},
         {"a daemon that is gone", test_daemon_gone},
         {"unbound under way", test_unbind_under_way},
+        {"a pair that is given up", test_pair_given_up},
         {"a context that is destroyed", test_context_destroyed},
         {"the client's end", test_client_ends},
         {"what is refused", test_refusals},

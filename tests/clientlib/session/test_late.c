@@ -13,6 +13,7 @@ static void test_ends_of_late_answers(void)
     Pwc__ProgramLoaded loaded = PWC__PROGRAM_LOADED__INIT;
     Pwc__OffloadCreated created = PWC__OFFLOAD_CREATED__INIT;
     Pwc__Bound bound = PWC__BOUND__INIT;
+    Pwc__Pair pair = PWC__PAIR__INIT;
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     struct late *list = NULL;
@@ -33,7 +34,18 @@ static void test_ends_of_late_answers(void)
     CU_ASSERT_TRUE_FATAL(late_answer(&list, &reply, &end));
     CU_ASSERT_EQUAL(end.request.body_case, PWC__CLIENT_REQUEST__BODY_UNBIND);
     CU_ASSERT_TRUE(end.request.unbind->session == 3 && end.request.unbind->remote == 5);
+    CU_ASSERT_EQUAL(end.request.unbind->pair, 0);
     CU_ASSERT_FALSE(late_answer(&list, &reply, &end));
+
+    /* A fresh pair ends with the remote; one that the library has already stays. */
+    bound.pair = &pair;
+    pair.number = 8;
+    for (unsigned fresh = 0; fresh < 2; fresh++) {
+        pair.fresh = fresh;
+        late_note(&list, &request);
+        CU_ASSERT_TRUE_FATAL(late_answer(&list, &reply, &end));
+        CU_ASSERT_EQUAL(end.request.unbind->pair, fresh ? 8 : 0);
+    }
 
     request.body_case = PWC__CLIENT_REQUEST__BODY_PROGRAM_LOAD;
     late_note(&list, &request);

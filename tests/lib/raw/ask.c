@@ -47,6 +47,8 @@ static void keep(struct answer *out, const Pwc__ClientReply *reply)
     case PWC__CLIENT_REPLY__BODY_BOUND:
         out->handle = reply->bound->remote;
         out->length = reply->bound->length;
+        out->pair =
+            reply->bound->pair && reply->bound->pair->fresh ? reply->bound->pair->number : 0;
         break;
     default:
         break;

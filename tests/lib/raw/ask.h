@@ -12,6 +12,7 @@ struct answer {
     char text[512];  /* text of the Error */
     uint32_t handle; /* session, segment, remote, program, or slot of a region's key */
     uint64_t length; /* length of a segment, or of what was bound */
+    uint64_t pair;   /* number of the pair that a bind has made; 0: none */
     struct {
         uint32_t node, slot, generation;
         uint8_t secret[16];

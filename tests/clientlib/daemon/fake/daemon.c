@@ -317,6 +317,7 @@ void fake_daemon_handle(struct fake_daemon *daemon, const Pwc__ClientRequest *re
         on_bind(daemon, request);
         break;
     case PWC__CLIENT_REQUEST__BODY_UNBIND:
+        fake_pair_end(daemon, request->unbind->pair);
         reply_done(daemon, request->id);
         break;
     case PWC__CLIENT_REQUEST__BODY_EXCHANGE:

@@ -137,6 +137,8 @@ void fake_wake_client(struct fake_context *context);
 int fake_pair_connect(struct fake_daemon *daemon, struct fake_context *origin,
                       const struct fake_remote *remote, Pwc__Pair *out, int *fds);
 void fake_pairs_end(struct fake_daemon *daemon, struct fake_context *context);
+/* Ends the pair with this number, if there is one. */
+void fake_pair_end(struct fake_daemon *daemon, uint64_t number);
 void fake_carry_wake(struct fake_daemon *daemon, const struct submit_record *record);
 
 /* atomics.c: carries out an atomic and returns its status; *bytes is the length for its local

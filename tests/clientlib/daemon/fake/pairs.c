@@ -94,6 +94,20 @@ void fake_pairs_end(struct fake_daemon *daemon, struct fake_context *context)
     }
 }
 
+void fake_pair_end(struct fake_daemon *daemon, uint64_t number)
+{
+    struct fake_pair *pair;
+
+    if (number == 0 || number > daemon->pair_count)
+        return;
+    pair = &daemon->pair_list[number - 1];
+    if (!pair->ring.base)
+        return;
+    atomic_fetch_or(&((struct pair_shared *)pair->ring.base)->gone, PAIR_ORIGIN_GONE);
+    announce(pair->target);
+    mapping_destroy(&pair->ring);
+}
+
 void fake_carry_wake(struct fake_daemon *daemon, const struct submit_record *record)
 {
     uint64_t peer =
