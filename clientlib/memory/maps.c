@@ -1,4 +1,4 @@
-/* Owns readers of /proc/self/maps (maps.h). Thread: any. */
+/* Owns readers of /proc/thread-self/maps (maps.h). Thread: any. */
 #include "clientlib/memory/maps.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@ int maps_open(struct maps *maps)
 {
     maps->skipping = false;
     maps->at = maps->filled = 0;
-    maps->fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    /* /proc/self/maps is empty once the first thread has ended. */
+    maps->fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
     return maps->fd < 0 ? -errno : 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The mappings of this process, as /proc/self/maps lists them. The reader allocates nothing, so the
- * heap does not change while it is looked at.
+ * The mappings of this process, as /proc/thread-self/maps lists them. The reader allocates nothing,
+ * so the heap does not change while it is looked at.
  *
  * Thread: any; a reader belongs to its caller.
  */

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The pages of a file that are mapped at a place, as /proc/self/maps shows them. */
+/* The pages of a file that are mapped at a place, as maps.h shows them. */
 struct moved {
     uintptr_t start;
     size_t length;

@@ -1,4 +1,4 @@
-/* Owns readers of /proc/self/pagemap, and of a file's holes (touched.h). Thread: any. */
+/* Owns readers of /proc/thread-self/pagemap, and of a file's holes (touched.h). Thread: any. */
 #include "clientlib/memory/touched.h"
 
 #include <errno.h>
@@ -87,7 +87,8 @@ void touched_of_memory(struct touched *t, uintptr_t start, size_t length)
     t->page = (uintptr_t)sysconf(_SC_PAGESIZE);
     t->known_from = t->known_to = 0;
     find_files(t, start, start + length);
-    t->fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    /* Without its first thread a process has no /proc/self/pagemap. */
+    t->fd = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
     if (t->fd >= 0 && !is_true(t))
         touched_close(t);
 }

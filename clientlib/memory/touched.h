@@ -2,9 +2,9 @@
  * Finds the pages of a range that were ever touched. Other pages read as zero, and need not be
  * copied when zeroed pages replace them (move.h).
  *
- * A page whose state is unknown counts as touched: where the kernel gives no /proc/self/pagemap or
- * no descriptor, where a call fails, and private pages of a file. One case is wrong: memory that a
- * userfaultfd fills at its first touch counts as never touched.
+ * A page whose state is unknown counts as touched: where the kernel gives no
+ * /proc/thread-self/pagemap or no descriptor, where a call fails, and private pages of a file. One
+ * case is wrong: memory that a userfaultfd fills at its first touch counts as never touched.
  *
  * Between touched_of_memory or touched_of_file and touched_close, nothing may change the mappings
  * of the range; touched_next writes only to its stack, as move.h demands.
@@ -22,7 +22,7 @@
 enum { TOUCHED_ENTRIES = 512 };
 
 struct touched {
-    int fd;                         /* /proc/self/pagemap or the file; -1: all pages count as
+    int fd;                         /* /proc/thread-self/pagemap or the file; -1: all pages count as
                                        touched */
     bool shared;                    /* fd is the file's, and the caller's */
     uintptr_t page;                 /* bytes */

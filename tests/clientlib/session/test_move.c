@@ -202,6 +202,56 @@ static void test_there_and_back(void)
     munmap(memory, size);
 }
 
+static pthread_t first;
+
+/* Ends the process with the number of the first wrong step, or with 0. */
+static void *move_alone(void *argument)
+{
+    size_t size = 16 * page_bytes();
+    uint8_t *memory = memory_map_anonymous(16);
+    char why[MOVABLE_WHY_MAX];
+    struct moved moved;
+    int fd = memory_file(size);
+
+    (void)argument;
+    memory[3] = 3;
+    if (pthread_join(first, NULL) != 0)
+        _exit(1);
+    if (movable_check(MOVABLE_ANONYMOUS, memory, size, why) != 0)
+        _exit(2);
+    kernel.is_counted = true;
+    if (move_in(&moved, fd, memory, size) != 0)
+        _exit(3);
+    if (kernel.bytes_read >= size) /* all pages count as touched */
+        _exit(4);
+    if (move_holds(&moved, (uintptr_t)memory, size) != 0)
+        _exit(5);
+    if (move_out(&moved) != 0 || move_holds(&moved, (uintptr_t)memory, size) != -EINVAL)
+        _exit(6);
+    _exit(memory[3] == 3 ? 0 : 7);
+}
+
+/* The first thread has ended, as by pthread_exit in main: /proc/self has no mappings any more. */
+static void test_without_the_first_thread(void)
+{
+    pthread_t other;
+    int status;
+    pid_t child;
+
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        first = pthread_self();
+        if (pthread_create(&other, NULL, move_alone, NULL) != 0)
+            _exit(8);
+        pthread_exit(NULL);
+    }
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    CU_ASSERT_EQUAL(status, 0);
+    if (status != 0)
+        fprintf(stderr, "step %d is wrong\n", WEXITSTATUS(status));
+}
+
 /* A descriptor with a wrong file is refused, and the memory stays as it was. */
 static void test_refused_file(void)
 {
@@ -468,6 +518,7 @@ int main(void)
         {"what may be moved", test_movable},
         {"stacks of threads", test_stacks_of_threads},
         {"there and back", test_there_and_back},
+        {"without the first thread", test_without_the_first_thread},
         {"a file that is refused", test_refused_file},
         {"parts that are gone", test_parts},
         {"calls that fail", test_failures},
