@@ -15,17 +15,21 @@
 #include "shm_ring/mapping.h"
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* since Linux 5.14 */
+#define MADV_POPULATE_READ  22 /* since Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
 #endif
 
-enum { ATTEMPTS = 16 };
+enum {
+    ATTEMPTS = 16,
+    PART_BYTES = 2 << 20, /* copied before the next pages are made: less than a cache holds */
+};
 
 /* ---- using only the stack
  * ---------------------------------------------------------------------- */
 
-/* Copies words that are not zero, so that memory which was never touched takes no pages. The
- * compiler must not turn this into a call of memcpy, and sanitizers must not check it, because the
- * range includes the gaps between the program's variables. */
+/* Copies words that are not zero. The compiler must not turn this into a call of memcpy, and
+ * sanitizers must not check it, because the range includes the gaps between the program's
+ * variables. */
 __attribute__((no_sanitize("address", "undefined", "thread"), noinline)) static void
 copy_words(uint64_t *to, const uint64_t *from, size_t length)
 {
@@ -34,6 +38,15 @@ copy_words(uint64_t *to, const uint64_t *from, size_t length)
             to[i] = from[i];
         __asm__ volatile("" ::: "memory");
     }
+}
+
+__attribute__((no_sanitize("address", "undefined", "thread"), noinline)) static bool
+is_zero(const uint64_t *from, size_t length)
+{
+    for (size_t i = 0; i < length / sizeof(*from); i++)
+        if (from[i] != 0)
+            return false;
+    return true;
 }
 
 static intptr_t set_signals(const uint64_t *set, uint64_t *old)
@@ -61,15 +74,57 @@ static bool is_hole(uintptr_t start)
     return raw_call(SYS_mincore, arguments) == -ENOMEM;
 }
 
+static int populate(uintptr_t from, size_t length, int advice)
+{
+    const intptr_t arguments[5] = {(intptr_t)from, (intptr_t)length, advice};
+    intptr_t rc = raw_call(SYS_madvise, arguments);
+
+    return rc == -EINVAL ? 0 : (int)rc; /* an older kernel */
+}
+
 /* Lets the kernel read the pages first, so that an unreadable page gives an error instead of a
  * signal. */
 static int read_pages(const struct touched_run *run)
 {
-    const intptr_t arguments[5] = {(intptr_t)run->from, (intptr_t)(run->to - run->from),
-                                   MADV_POPULATE_READ};
-    intptr_t rc = raw_call(SYS_madvise, arguments);
+    return populate(run->from, run->to - run->from, MADV_POPULATE_READ);
+}
 
-    return rc == -EINVAL ? 0 : (int)rc; /* an older kernel */
+/* Likewise for pages that the kernel has no memory for. */
+static int make_pages(uintptr_t from, size_t length)
+{
+    int rc = populate(from, length, MADV_POPULATE_WRITE);
+
+    return rc == -EFAULT || rc == -EHWPOISON ? -ENOMEM : rc;
+}
+
+/* Finds the next pages of a run that are not all zero. Pages of zeros take no memory at the new
+ * place. */
+static bool next_part(uintptr_t from, const struct touched_run *run, size_t page,
+                      struct touched_run *out)
+{
+    while (from < run->to && is_zero((const uint64_t *)from, page))
+        from += page;
+    out->from = from;
+    while (from < run->to && from - out->from < PART_BYTES &&
+           !is_zero((const uint64_t *)from, page))
+        from += page;
+    out->to = from;
+    return out->from < run->to;
+}
+
+static int copy_run(uintptr_t to, const struct touched_run *run, size_t page)
+{
+    struct touched_run part = {.to = run->from};
+    int rc = 0;
+
+    while (rc == 0 && next_part(part.to, run, page, &part)) {
+        uintptr_t at = to + (part.from - run->from);
+
+        rc = make_pages(at, part.to - part.from);
+        if (rc == 0)
+            copy_words((uint64_t *)at, (const uint64_t *)part.from, part.to - part.from);
+    }
+    return rc;
 }
 
 /* Copies the touched pages of a place to zeroed ones. */
@@ -81,8 +136,7 @@ static int copy_touched(void *pages, uintptr_t start, size_t length, struct touc
     while (rc == 0 && touched_next(touched, run.to, start + length, &run)) {
         rc = read_pages(&run);
         if (rc == 0)
-            copy_words((uint64_t *)((uintptr_t)pages + (run.from - start)),
-                       (const uint64_t *)run.from, run.to - run.from);
+            rc = copy_run((uintptr_t)pages + (run.from - start), &run, touched->page);
     }
     return rc;
 }

@@ -32,7 +32,8 @@ struct moved {
  * maps the file in their place. Pages that were never touched (touched.h) are not read, and take no
  * pages of the file. The caller keeps the descriptor, which should be open until move_out: without
  * it move_out reads the whole file. On failure the range is unchanged: -EPROTO (the file has no
- * seals, or another length) or an error of the kernel.
+ * seals, or another length), -ENOMEM (no memory for the pages; before Linux 5.14 the process ends
+ * by SIGBUS instead), or an error of the kernel.
  */
 int move_in(struct moved *moved, int fd, void *start, size_t length);
 

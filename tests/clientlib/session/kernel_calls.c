@@ -12,6 +12,8 @@
 #include "clientlib/memory/raw.h"
 #include "shm_ring/mapping.h"
 
+enum { POPULATE_READ = 22 }; /* MADV_POPULATE_READ of Linux 5.14 */
+
 struct kernel_calls kernel;
 
 intptr_t __real_raw_call(intptr_t number, const intptr_t arguments[5]);
@@ -55,7 +57,7 @@ intptr_t __wrap_raw_call(intptr_t number, const intptr_t arguments[5])
         munmap((void *)arguments[4], (size_t)arguments[1]);
     if (error)
         return error;
-    if (kernel.is_counted && number == SYS_madvise)
+    if (kernel.is_counted && number == SYS_madvise && arguments[2] == POPULATE_READ)
         kernel.bytes_read += (size_t)arguments[1];
     return kernel.lie != LIE_NONE && number == SYS_pread64 ? list_wrongly(arguments)
                                                            : __real_raw_call(number, arguments);

@@ -30,7 +30,7 @@ struct kernel_calls {
     } fault;
     enum kernel_lie lie;
     bool is_counted;
-    size_t bytes_read; /* lengths of all madvise calls, by which the library makes the kernel read
+    size_t bytes_read; /* lengths of all calls of madvise by which the library makes the kernel read
                           pages; grows only with is_counted */
 };
 extern struct kernel_calls kernel;

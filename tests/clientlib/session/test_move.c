@@ -321,6 +321,10 @@ static void test_failures(void)
         {SYS_mmap, -ENOMEM, 0, 1, false, -ENOMEM, -ENOMEM},
         {SYS_madvise, -EFAULT, 0, 1, false, -EFAULT, -EFAULT},
         {SYS_madvise, -EINVAL, 0, 1, false, 0, 0}, /* as an older kernel answers */
+        /* The kernel has no memory for the new pages. */
+        {SYS_madvise, -EFAULT, 1, 1, false, -ENOMEM, -ENOMEM},
+        {SYS_madvise, -ENOMEM, 1, 1, false, -ENOMEM, -ENOMEM},
+        {SYS_madvise, -EINVAL, 1, 1, false, 0, 0},
         {SYS_rt_sigprocmask, -EPERM, 0, 1, false, -EPERM, -EPERM},
         {SYS_mremap, -ENOMEM, 0, 1, false, -ENOMEM, -ENOMEM},
         {SYS_mremap, -EFAULT, 0, 1, false, -EFAULT, -EFAULT},
