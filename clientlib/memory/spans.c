@@ -4,6 +4,8 @@
 #include "clientlib/memory/spans.h"
 
 #include <errno.h>
+#include <unistd.h>
+#include "clientlib/memory/heap.h"
 
 static bool overlap(const void *left, const void *right)
 {
@@ -15,15 +17,20 @@ static bool overlap(const void *left, const void *right)
 void span_table_init(struct span_table *spans)
 {
     versioned_init(&spans->table, sizeof(struct span));
+    spans->heap_list = -1;
 }
 
 void span_table_destroy(struct span_table *spans)
 {
     versioned_destroy(&spans->table);
+    if (spans->heap_list >= 0)
+        close(spans->heap_list);
 }
 
 int span_table_add(struct span_table *spans, const struct span *span)
 {
+    if (span->heap && spans->heap_list < 0)
+        spans->heap_list = heap_open_list();
     return versioned_add(&spans->table, span, overlap);
 }
 
@@ -42,6 +49,11 @@ static bool holds(const struct span *span, uint64_t start, uint64_t length)
     uint64_t from = start - span->start; /* an address below the span gives a large number */
 
     return from <= span->length && length <= span->length - from;
+}
+
+static bool has_left(const struct span_table *table, uint64_t start, uint64_t length)
+{
+    return !heap_page_is_moved(table->heap_list, (const void *)(start + length - 1));
 }
 
 int span_view_find(struct span_view *view, struct span_table *table, const void *address,
@@ -66,6 +78,8 @@ int span_view_find(struct span_view *view, struct span_table *table, const void 
 
     const struct span *span = &spans[at];
 
+    if (__builtin_expect(span->heap, 0) && length > 0 && has_left(table, start, length))
+        return -EFAULT;
     *segment = span->segment;
     *offset = span->offset + (start - span->start);
     *shadow = span->shadow ? span->shadow + (start - span->start) : NULL;

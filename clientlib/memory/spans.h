@@ -11,6 +11,8 @@
 #ifndef PWC_CLIENTLIB_SPANS_H
 #define PWC_CLIENTLIB_SPANS_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "clientlib/attach/versioned.h"
@@ -20,11 +22,13 @@ struct span {
     uint64_t length;
     uint64_t offset; /* of `start`, in the segment */
     uint32_t segment;
+    bool heap;       /* pages may leave it: each lookup looks whether they are there (heap.h) */
     uint8_t *shadow; /* not NULL: the daemon reaches this copy instead */
 };
 
 struct span_table {
     struct versioned_table table;
+    _Atomic int heap_list; /* of heap.h, once a span has `heap`; else -1 */
 };
 
 struct span_view {
@@ -40,7 +44,8 @@ void span_table_remove(struct span_table *spans, uintptr_t start);
 void span_view_destroy(struct span_view *view);
 /*
  * The span that holds all of [start, start + length), with the offset of `start` in its segment
- * (and in *shadow the address of its copy, or NULL): 0, -EFAULT when there is none, or -ENOMEM.
+ * (and in *shadow the address of its copy, or NULL): 0, -EFAULT when there is none, or when a page
+ * has left it, or -ENOMEM.
  */
 int span_view_find(struct span_view *view, struct span_table *spans, const void *start,
                    uint64_t length, uint32_t *segment, uint64_t *offset, uint8_t **shadow);

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+#include "clientlib/memory/maps.h"
 #include "clientlib/memory/segments.h"
 #include "shm_ring/fault.h"
 
@@ -43,10 +45,26 @@ enum tract_overlap tracts_overlap(const struct tracts *tracts, uintptr_t start, 
     return *out ? TRACT_PARTLY : TRACT_NONE;
 }
 
+/* Whether pages of the range are the heap break's; also if the mappings cannot be read. */
+static bool is_in_heap(uintptr_t start, size_t length)
+{
+    struct maps_line line = {.start = 0};
+    bool found = false;
+    struct maps maps;
+    int rc = maps_open(&maps);
+
+    if (rc < 0)
+        return true;
+    while (!found && (rc = maps_next(&maps, &line)) > 0)
+        found = line.start < start + length && line.end > start && strcmp(line.name, "[heap]") == 0;
+    maps_close(&maps);
+    return found || rc < 0;
+}
+
 int tract_make(struct tracts *tracts, uintptr_t start, size_t length, struct tract **out)
 {
     struct tract *tract = calloc(1, sizeof(*tract));
-    struct span span = {.start = start, .length = length};
+    struct span span = {.start = start, .length = length, .heap = is_in_heap(start, length)};
     uint64_t opened = length;
     int fd, rc;
 

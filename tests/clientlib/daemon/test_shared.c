@@ -286,6 +286,51 @@ static void test_heap_that_shrinks(void)
     world_free(w);
 }
 
+/* Puts bytes and gets them back, by the daemon; the source and the destination have a length for
+ * which the daemon reads and writes memory itself. */
+static void there_and_back(struct world *w, uint8_t *at, size_t length, unsigned seed)
+{
+    fill(at, length, seed);
+    CU_ASSERT_EQUAL(put(w, 0, at, length, 1, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, at, length), 0);
+    fill(w->memory, length, seed + 1);
+    CU_ASSERT_EQUAL(get(w, 0, at, length, 2, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 2, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, at, length), 0);
+}
+
+/* The program's own operations on a part of the heap that has left the moved pages, and has come
+ * back as ordinary memory, reach what the program sees there. Other parts stay as they were. */
+static void test_operations_where_the_heap_shrank(void)
+{
+    struct world *w = open_world();
+    size_t room = 64 * page, half = room / 2;
+    uint8_t *from = sbrk((intptr_t)room);
+    pwc_region *region;
+
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(from, (void *)-1);
+    CU_ASSERT_EQUAL_FATAL(share(w, from, room, PWC_REMOTE_RW, &region), 0);
+    fill(w->memory, room, 5);
+    CU_ASSERT_EQUAL(get(w, 0, from, room, 3, PWC_NO_RCE), 0); /* where nobody has touched a page */
+    (void)expect(w, PWC_LOCAL, 3, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, from, room), 0);
+    CU_ASSERT_EQUAL(w->daemon.executed, 1); /* with a copy there would be several operations */
+    there_and_back(w, from, room, 6);
+    CU_ASSERT_EQUAL(w->daemon.executed, 3);
+    if (sbrk(0) == from + room) { /* the heap has not grown meanwhile */
+        CU_ASSERT_PTR_NOT_EQUAL(sbrk(-(intptr_t)half), (void *)-1);
+        CU_ASSERT_PTR_NOT_EQUAL(sbrk((intptr_t)half), (void *)-1);
+    }
+    there_and_back(w, from, half, 10);
+    CU_ASSERT_EQUAL(w->daemon.executed, 5);
+    there_and_back(w, from + half, half, 20);
+    there_and_back(w, from + half - 3, page + 3, 30);
+    there_and_back(w, from + room - page - 1, page + 1, 40);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    world_free(w);
+}
+
 static unsigned descriptors(void)
 {
     DIR *directory = opendir("/proc/self/fd");
@@ -368,6 +413,7 @@ int main(void)
         {"calls that fail", test_unwinding},
         {"pages that are gone", test_pages_that_are_gone},
         {"a heap that shrinks", test_heap_that_shrinks},
+        {"operations where the heap shrank", test_operations_where_the_heap_shrank},
         {"descriptors", test_descriptors},
         {"operations", test_operations},
         CU_TEST_INFO_NULL,

@@ -1,0 +1,22 @@
+/*
+ * The heap break, whose end malloc gives back to the kernel and takes again. Moved pages there are
+ * gone then, and the next pages at these addresses are ordinary memory, which the daemon does not
+ * reach. The kernel's list of pages shows the difference.
+ *
+ * The heap shrinks and grows at its end only. So if one page of memory that the program has now is
+ * still the moved one, all pages below it are, too.
+ *
+ * Thread: any.
+ */
+#ifndef PWC_CLIENTLIB_HEAP_H
+#define PWC_CLIENTLIB_HEAP_H
+
+#include <stdbool.h>
+
+/* A descriptor of the kernel's list of pages, or -1. The caller closes it. */
+int heap_open_list(void);
+/* Whether the page of this address is a moved one. Reads the byte there, and makes one system call.
+ * False where the kernel gives no answer. */
+bool heap_page_is_moved(int list, const void *at);
+
+#endif
