@@ -20,7 +20,7 @@ struct member {
 };
 static_assert(sizeof(struct member) == 56, "member");
 
-/* Fills in this rank's contribution: 0, or why this rank cannot take part. */
+/* Fills in this rank's contribution: 0, or why this rank cannot take part, with the text. */
 static int contribute(struct pwc_ctx *ctx, const pwc_region *region, struct member *mine)
 {
     int rc = 0;
@@ -28,7 +28,7 @@ static int contribute(struct pwc_ctx *ctx, const pwc_region *region, struct memb
     *mine = (struct member){.peer = pwc_peer_of(ctx->client->rank, ctx->number),
                             .regions = region != NULL};
     if (region) {
-        rc = region->client == ctx->client ? pwc_region_key(region, &mine->key) : -EINVAL;
+        rc = region_key_for_all(region, ctx->client, &mine->key);
         mine->length = region->len;
         mine->rights = region->rights;
     }
@@ -58,12 +58,13 @@ static int make_all(struct pwc_ctx *ctx, const struct member *members, pwc_remot
     return -ENOMEM;
 }
 
-static bool all_take_part(const struct member *members, uint32_t size)
+/* 0, or -ECANCELED with the text that names a rank. */
+static int all_take_part(struct pwc_client *client, const struct member *members)
 {
-    for (uint32_t i = 0; i < size; i++)
-        if (members[i].regions < 0)
-            return false;
-    return true;
+    for (uint32_t rank = 0; rank < client->size; rank++)
+        if (members[rank].regions < 0)
+            return region_refused_by(client, rank, members[rank].regions);
+    return 0;
 }
 
 int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes)
@@ -91,13 +92,15 @@ int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes)
     /* A rank that fails still makes the exchange, so that no other waits for it, and the ranks'
      * next exchanges match. */
     rc = pwc_exchange(ctx, &mine, sizeof(mine), room ? members : NULL);
-    if (rc == 0 && unable == 0 && !all_take_part(members, size))
-        rc = -ECANCELED;
+    if (rc == 0 && unable == 0)
+        rc = all_take_part(ctx->client, members);
     if (rc == 0 && unable == 0)
         rc = make_all(ctx, members, made);
     for (uint32_t i = 0; i < size && rc == 0 && unable == 0; i++)
         remotes[i] = made[i];
     free(made);
     free(members);
+    if (unable < 0) /* the exchange has cleared the text */
+        (void)contribute(ctx, region, &mine);
     return unable < 0 ? unable : rc;
 }

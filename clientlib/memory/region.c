@@ -5,6 +5,7 @@
 #include "clientlib/memory/region.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "clientlib/attach/client.h"
@@ -186,4 +187,22 @@ int pwc_region_key(const pwc_region *region, struct pwc_key *out)
                                   "PWC_REMOTE_WRITE or both when it is made");
     *out = region->key;
     return 0;
+}
+
+int region_key_for_all(const struct pwc_region *region, struct pwc_client *client,
+                       struct pwc_key *out)
+{
+    if (region->client != client)
+        return daemon_link_refuse(&client->link, -EINVAL,
+                                  "the region belongs to another client of this process");
+    return pwc_region_key(region, out);
+}
+
+int region_refused_by(struct pwc_client *client, uint32_t rank, int why)
+{
+    char text[DAEMON_TEXT_MAX];
+
+    snprintf(text, sizeof(text), "rank %u of the job cannot take part: %s", rank,
+             pwc_strerror(why));
+    return daemon_link_refuse(&client->link, -ECANCELED, text);
 }

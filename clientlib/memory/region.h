@@ -40,4 +40,12 @@ struct pwc_region {
  * asked. */
 int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset);
 
+/* The key of a region that the client gives to all ranks: 0; -EINVAL: the region is another
+ * client's; -ENOTSUP: it is local only. Sets the text of an error. */
+int region_key_for_all(const struct pwc_region *region, struct pwc_client *client,
+                       struct pwc_key *out);
+/* Sets the text that another rank could not give its region, for this reason; returns -ECANCELED.
+ */
+int region_refused_by(struct pwc_client *client, uint32_t rank, int why);
+
 #endif

@@ -6,8 +6,8 @@
 #include "clientlib/memory/window.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include "clientlib/memory/region.h"
 #include "clientlib/teams/describe.h"
 #include "clientlib/teams/team.h"
 
@@ -50,8 +50,9 @@ static int by_peer(const void *left, const void *right)
     return a->peer < b->peer ? -1 : a->peer > b->peer;
 }
 
-/* Fills in this rank's contribution: 0, or why this rank cannot take part. */
-static int contribute(struct pwc_ctx *ctx, const pwc_region *mine, struct window_member *member)
+/* Fills in this rank's contribution: 0, or why this rank cannot take part, with the text. */
+static int contribute(struct pwc_ctx *ctx, const struct pwc_team *team, const pwc_region *mine,
+                      struct window_member *member)
 {
     int rc = 0;
 
@@ -60,21 +61,13 @@ static int contribute(struct pwc_ctx *ctx, const pwc_region *mine, struct window
         .highest_space = ctx->channel.notify.highest_space,
         .regions = mine != NULL,
     };
-    if (mine)
-        rc = pwc_region_key(mine, &member->key);
+    if (team && team->ctx != ctx)
+        rc = daemon_link_refuse(&ctx->client->link, -EINVAL, "the team belongs to another context");
+    else if (mine)
+        rc = region_key_for_all(mine, ctx->client, &member->key);
     if (rc < 0)
         member->regions = rc;
     return rc;
-}
-
-/* Sets the text that another rank cannot take part for this reason; returns -ECANCELED. */
-static int refused_by(struct pwc_ctx *ctx, uint32_t rank, int why)
-{
-    char text[128];
-
-    snprintf(text, sizeof(text), "rank %u of the job cannot take part in the window: %s", rank,
-             pwc_strerror(why));
-    return daemon_link_refuse(&ctx->client->link, -ECANCELED, text);
 }
 
 /* ---- over all ranks of the job --------------------------------------------------------------- */
@@ -89,7 +82,7 @@ static int exchange(struct pwc_ctx *ctx, struct pwc_window *w, const struct wind
         return mine->regions;
     for (uint32_t rank = 0; w && rank < w->size && rc == 0; rank++)
         if (w->members[rank].regions < 0)
-            rc = refused_by(ctx, rank, w->members[rank].regions);
+            rc = region_refused_by(ctx->client, rank, w->members[rank].regions);
     return rc;
 }
 
@@ -119,7 +112,7 @@ static int vote(struct pwc_team *t, int mine)
         return rc < 0 ? explained(t, rc) : mine;
     return t->vote[1].value == 0
                ? 0
-               : refused_by(t->ctx, (uint32_t)t->vote[1].at, (int)t->vote[1].value);
+               : region_refused_by(t->ctx->client, (uint32_t)t->vote[1].at, (int)t->vote[1].value);
 }
 
 /* Gathers all members' contributions. */
@@ -167,7 +160,7 @@ static void give_up(struct pwc_window *w)
 
 int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out)
 {
-    int rc = client_may_ask(ctx->client);
+    int rc = client_may_ask(ctx->client), unable;
     struct window_member member;
     struct pwc_window *w;
 
@@ -176,15 +169,10 @@ int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window
     if (rc < 0)
         return rc;
     w = allocate(ctx, team);
-    rc = contribute(ctx, mine, &member);
+    unable = contribute(ctx, team, mine, &member);
     if (!w)
-        member.regions = rc = -ENOMEM;
-    if (team && team->ctx != ctx)
-        rc = -EINVAL;
-    if (team)
-        rc = vote(team, rc);
-    else
-        rc = exchange(ctx, w, &member);
+        member.regions = unable = -ENOMEM;
+    rc = team ? vote(team, unable) : exchange(ctx, w, &member);
     if (team && rc == 0) {
         w->mine = member;
         rc = gather(w);
@@ -194,6 +182,8 @@ int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window
     if (rc < 0) {
         if (w)
             give_up(w);
+        if (rc == unable) /* the exchange has cleared the text */
+            (void)contribute(ctx, team, mine, &member);
         return rc;
     }
     channel_space_open(&ctx->channel, &w->space);

@@ -60,10 +60,11 @@ static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
  * context and the region that it passes. A window has a space of its own. Ranks are those of the
  * team. `mine` may be NULL; then others can notify the rank, but not reach its memory. The caller
  * keeps the region; region and team must outlive the window. Collective as pwc_exchange, and
- * blocks. -EINVAL: a team of another context; -EHOSTDOWN, -EBADMSG: a broken team; -ENOTSUP: the
- * region is local only, or without a team: the job is open (pwc/open.h); -ECANCELED: another rank
- * could not take part, and pwc_error_text names it; -ENOSPC: all spaces are used up; else as
- * pwc_exchange. A rank that cannot take part ends the call at all ranks at once.
+ * blocks. -EINVAL: a team of another context, or a region of another client; -EHOSTDOWN, -EBADMSG:
+ * a broken team; -ENOTSUP: the region is local only, or without a team: the job is open
+ * (pwc/open.h); -ECANCELED: another rank could not take part, and pwc_error_text names it; -ENOSPC:
+ * all spaces are used up; else as pwc_exchange. A rank that cannot take part ends the call at all
+ * ranks at once.
  */
 PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out);
 

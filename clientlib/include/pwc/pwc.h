@@ -477,7 +477,8 @@ PWC_API int pwc_bind_start(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *ke
  * The array is the caller's. Each rank keeps its own region, and must not free it while others use
  * it. Collective as pwc_exchange, and blocks. On an error `remotes` is unchanged. -EINVAL: no
  * context or no array, or a region of another client; -ENOTSUP: the region is local only, or the
- * job is open; -ECANCELED: another rank could not take part; -ENOMEM; else as pwc_exchange.
+ * job is open; -ECANCELED: another rank could not take part, and pwc_error_text names it; -ENOMEM;
+ * else as pwc_exchange.
  */
 PWC_API int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes);
 

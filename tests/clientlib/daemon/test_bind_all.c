@@ -5,10 +5,12 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "clientlib/attach/deadline.h"
+#include "clientlib/memory/region.h"
 #include "clientlib/memory/window.h"
 #include "pwc/am.h"
 #include "tests/clientlib/daemon/operations.h"
@@ -96,6 +98,16 @@ void *calloc(size_t count, size_t size)
     return size > 0 && size == script.no_memory ? NULL : __libc_calloc(count, size);
 }
 #endif
+
+static bool says(struct world *w, const char *words)
+{
+    char text[256] = "";
+
+    pwc_error_text(w->client, text, sizeof(text));
+    if (!strstr(text, words))
+        fprintf(stderr, "\"%s\" has no \"%s\"\n", text, words);
+    return strstr(text, words);
+}
 
 /* A world with a second context, and a remote of each rank, in the first context. */
 struct all {
@@ -227,14 +239,18 @@ static void test_refusals(void)
 {
     struct all *a = all_new(false);
     pwc_remote *before = a->remotes[0] = (pwc_remote *)(uintptr_t)8;
-    pwc_region *local;
+    pwc_region foreign = {.client = NULL}, *local;
 
     CU_ASSERT_EQUAL(pwc_bind_all(NULL, a->w->region, a->remotes), -EINVAL);
     CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, a->w->region, NULL), -EINVAL);
     CU_ASSERT_EQUAL_FATAL(pwc_alloc(a->w->client, 64, 0, &local), 0);
     CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, local, a->remotes), -ENOTSUP);
+    CU_ASSERT_TRUE(says(a->w, "local only"));
+    CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, &foreign, a->remotes), -EINVAL);
+    CU_ASSERT_TRUE(says(a->w, "another client"));
     script.other_regions = -ENOTSUP;
     CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), -ECANCELED);
+    CU_ASSERT_TRUE(says(a->w, "rank 1 of the job cannot take part"));
     CU_ASSERT_PTR_EQUAL(a->remotes[0], before);
     all_free(a);
 }
