@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,6 +52,15 @@ void stacks_close(struct stacks *stacks)
     *stacks = (struct stacks){0};
 }
 
+/* Whether the C library has made the mapping for one thread's stack: it has no name, or the one
+ * that glibc 2.39 gives where it may. */
+static bool is_stack_alone(const struct maps_line *line)
+{
+    static const char named[] = "[anon: glibc: pthread stack";
+
+    return line->name[0] == '\0' || strncmp(line->name, named, sizeof(named) - 1) == 0;
+}
+
 bool stacks_touch(const struct stacks *stacks, const struct maps_line *line, uintptr_t start,
                   uintptr_t end)
 {
@@ -61,7 +71,7 @@ bool stacks_touch(const struct stacks *stacks, const struct maps_line *line, uin
         uintptr_t top = (head | (page - 1)) + 1;
         /* The C library puts a guard page below each stack that it makes. A stack that the program
          * has cut from its heap has no such lower end. */
-        uintptr_t bottom = line->name[0] == '\0' ? line->start : top - page;
+        uintptr_t bottom = is_stack_alone(line) ? line->start : top - page;
 
         if (head >= line->start && head < line->end && start < top && end > bottom)
             return true;

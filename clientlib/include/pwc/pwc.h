@@ -267,8 +267,8 @@ PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
  * failed since a call last reported its end. A list of pieces (pwc/vector.h), and a long operation
  * over loose memory (pwc_put), may count several times. A message that was being prepared is
  * cancelled, and collectives that are under way end. No other thread may be in a call on this
- * client, its regions or its contexts. Returns an error only in a forked child or inside a handler;
- * the client stays attached then.
+ * client, its regions or its contexts, or touch memory that pwc_register has moved. Returns an
+ * error only in a forked child or inside a handler; the client stays attached then.
  */
 PWC_API int pwc_finalize(pwc_client *client);
 
@@ -353,8 +353,9 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
  * key: what mmap or malloc returns, the heap break, `.data` and `.bss` of the program and of its
  * libraries. The pages that have a byte of the range are moved under a shared mapping in place.
  *   - No other thread, and no signal handler on another thread, may touch these pages during this
- *     call, or during the pwc_region_free that moves them back: move `.data` or the heap before the
- *     program starts threads. Futexes shared between processes must have no waiter there.
+ *     call, or while they are moved back, by pwc_region_free, or by pwc_finalize or pwc_abort where
+ *     regions are left: move `.data` or the heap before the program starts threads. Futexes shared
+ *     between processes must have no waiter there.
  *   - Peers reach exactly the bytes of the range; their offsets count from `addr`. The range of an
  *     atomic or signal must begin at a multiple of its word's size. A process of the same job on
  *     this node that binds the region gets a descriptor of all moved pages, as it does of the whole

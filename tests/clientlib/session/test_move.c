@@ -20,6 +20,7 @@
 #include "clientlib/memory/maps.h"
 #include "clientlib/memory/movable.h"
 #include "clientlib/memory/move.h"
+#include "clientlib/memory/stacks.h"
 #include "shm_ring/mapping.h"
 #include "tests/clientlib/session/kernel_calls.h"
 #include "tests/suite.h"
@@ -169,6 +170,34 @@ static void test_stacks_of_threads(void)
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, ask_for_own, NULL), 0);
     pthread_join(thread, NULL);
+}
+
+/* A stack that the C library has made fills its mapping from the lower end, whether the library
+ * names it or not; of one that a program has cut from its heap only the top is known. */
+static void test_names_of_stacks(void)
+{
+    static const struct {
+        const char *name;
+        bool whole;
+    } rows[] = {
+        {"", true},
+        {"[anon: glibc: pthread stack: 4711]", true},
+        {"[heap]", false},
+        {"[anon: glibc: malloc arena]", false},
+        {"/usr/lib/libc.so.6", false},
+    };
+    uintptr_t page = page_bytes(), start = 1024 * page, head = start + 100 * page + 64;
+    const struct stacks stacks = {.heads = &head, .count = 1};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct maps_line line = {.start = start, .end = start + 200 * page};
+
+        snprintf(line.name, sizeof(line.name), "%s", rows[i].name);
+        CU_ASSERT_TRUE(stacks_touch(&stacks, &line, start + 100 * page, start + 101 * page));
+        CU_ASSERT_EQUAL(stacks_touch(&stacks, &line, start + page, start + 2 * page),
+                        rows[i].whole);
+        CU_ASSERT_FALSE(stacks_touch(&stacks, &line, start + 101 * page, start + 102 * page));
+    }
 }
 
 /* ---- there and back -------------------------------------------------------------------------- */
@@ -521,6 +550,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"what may be moved", test_movable},
         {"stacks of threads", test_stacks_of_threads},
+        {"names of stacks", test_names_of_stacks},
         {"there and back", test_there_and_back},
         {"without the first thread", test_without_the_first_thread},
         {"a file that is refused", test_refused_file},
