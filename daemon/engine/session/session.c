@@ -103,9 +103,6 @@ void session_views(struct engine *e, uint32_t session, void *base)
 
     live->shared = base;
     ring_consumer_init(&live->submit, &live->shared->submit, data, s->sizes.submit, s->submit_head);
-    /* The old process may have died after it took records, before it gave back their room: a full
-     * ring would stay full. */
-    ring_release(&live->submit);
     data += s->sizes.submit;
     ring_producer_init(&live->local, &live->shared->local, data, s->sizes.local, s->local_tail);
     data += s->sizes.local;
@@ -116,6 +113,10 @@ void session_views(struct engine *e, uint32_t session, void *base)
     data += s->sizes.reply_submit;
     ring_producer_init(&live->reply_event, &live->shared->reply_event, data, s->sizes.reply_event,
                        s->reply_tail);
+    /* The old process may have died after it took records, before it gave back their room: a full
+     * ring would stay full. */
+    ring_release(&live->submit);
+    ring_release(&live->reply_submit);
     memset(live->drained, 0, sizeof(live->drained));
     session_show_processor(e, session);
     __atomic_store_n(&live->attached, true, __ATOMIC_RELEASE); /* views may look from here on */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/count.h"
 #include "tests/suite.h"
 #include "shm_ring/doorbell.h"
 #include "daemon/engine/engine.h"
@@ -587,6 +588,31 @@ static void test_bell_for_room(void)
     }
 }
 
+/* Guards that the room of records which an earlier process took, and did not give back before it
+ * died, is the client's again: a ring that was full would stay full. */
+static void test_room_after_a_restart(void)
+{
+    const struct submit_record put = {
+        .size = sizeof(put), .kind = SUBMIT_PUT, .reserve = event_bytes(0)};
+    struct bench *b = linked_bench();
+    struct ring_control *rings[] = {&b->session->submit, &b->session->reply_submit};
+    struct message_record request = good_message(b);
+
+    handlers_everywhere(b);
+    bench_send(b, &request, sizeof(request));
+    submit_answer(b);
+    bench_remote(b);
+    bench_submit(b, &put);
+    for (size_t i = 0; i < COUNT(rings); i++) {
+        CU_ASSERT(atomic_load(&rings[i]->tail) > 0);
+        atomic_store(&rings[i]->head, 0);
+    }
+    CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+    for (size_t i = 0; i < COUNT(rings); i++)
+        CU_ASSERT_EQUAL(atomic_load(&rings[i]->head), atomic_load(&rings[i]->tail));
+    bench_free(b);
+}
+
 /* Guards that a flow of replies counts as a pair of the replier's user. */
 static void test_replies_in_quota(void)
 {
@@ -683,6 +709,7 @@ int main(void)
         {"late notes of requests", test_late_notes_of_requests},
         {"late notes of replies", test_late_notes_of_replies},
         {"bell for room", test_bell_for_room},
+        {"room after a restart", test_room_after_a_restart},
         {"replies are within the quota", test_replies_in_quota},
         {"parting without memory", test_parting_without_memory},
         {"random records", test_random_records},
