@@ -132,6 +132,23 @@ static const char *value_of(const char *line, const char *key)
     return strncmp(line, key, length) == 0 && line[length] == '=' ? line + length + 1 : NULL;
 }
 
+/* Whether this process is a child that reap has not collected. One that has died is, until then: it
+ * is collected as the daemon. */
+static bool is_child(pid_t pid)
+{
+    siginfo_t info;
+
+    return pid > 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* Takes the daemon's new process. Where that process has been collected already, the old one stays
+ * the daemon, so that its end is seen. */
+static void take_main_pid(struct keeper *k, pid_t pid)
+{
+    if (is_child(pid))
+        k->pid = pid;
+}
+
 static void take_message(struct keeper *k, char *text, const int *descriptors, int count)
 {
     const char *name = NULL, *value;
@@ -144,7 +161,7 @@ static void take_message(struct keeper *k, char *text, const int *descriptors, i
         if ((value = value_of(line, "FDNAME")))
             name = value;
         else if ((value = value_of(line, "MAINPID")))
-            k->pid = (pid_t)strtol(value, NULL, 10);
+            take_main_pid(k, (pid_t)strtol(value, NULL, 10));
         else if (strcmp(line, "READY=1") == 0)
             say_ready(k);
     }
@@ -272,17 +289,21 @@ static bool read_signals(struct keeper *k)
 static int reap(struct keeper *k)
 {
     int status, verdict = -EINPROGRESS;
-    pid_t pid;
+    siginfo_t child;
 
-    /* Read the messages that the process sent before it died. */
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    for (;;) {
+        child.si_pid = 0;
+        if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) != 0 || child.si_pid == 0)
+            return verdict;
+        /* Before the process is collected, read the messages that it sent before it died, and a
+         * message that makes it the daemon. */
         read_messages(k);
-        if (pid == k->pid) {
+        (void)waitpid(child.si_pid, &status, 0);
+        if (child.si_pid == k->pid) {
             k->pid = 0;
             verdict = judge(k, status);
         }
     }
-    return verdict;
 }
 
 /* Starts the daemon again, after a delay. Returns what reap returns. */

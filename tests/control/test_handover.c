@@ -328,11 +328,24 @@ static void stands_still(void)
     stop();
 }
 
-/* A request under way delays the hand-over; a client that hangs up meanwhile does not. */
-static void hung_up_meanwhile(void)
+/* Connects a client that reads none of its answers, so that a hand-over waits as long as it may. */
+static int connect_unread(void)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Inspect inspect = PWC__INSPECT__INIT;
+    int unread = raw_connect(&d);
+
+    inspect.what = "config";
+    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
+    request.inspect = &inspect;
+    for (uint32_t i = 1; i <= LEFT_UNREAD; i++)
+        CU_ASSERT_TRUE(raw_request(unread, i, &request));
+    return unread;
+}
+
+/* A request under way delays the hand-over; a client that hangs up meanwhile does not. */
+static void hung_up_meanwhile(void)
+{
     unsigned long before = 0, sleeps = 0;
     struct pollfd end = {.events = POLLIN};
     int s, unread;
@@ -341,12 +354,7 @@ static void hung_up_meanwhile(void)
     start(program, NULL);
     daemon = process_child(d.pid);
     end.fd = pidfd_open(daemon, 0);
-    unread = raw_connect(&d);
-    inspect.what = "config";
-    request.body_case = PWC__CLIENT_REQUEST__BODY_INSPECT;
-    request.inspect = &inspect;
-    for (uint32_t i = 1; i <= LEFT_UNREAD; i++)
-        CU_ASSERT_TRUE(raw_request(unread, i, &request));
+    unread = connect_unread();
     s = raw_connect(&d);
     CU_ASSERT_TRUE(ask_upgrade(s, ""));
     CU_ASSERT_EQUAL(upgraded(s), 0);
@@ -361,6 +369,29 @@ static void hung_up_meanwhile(void)
     printf("%lu sleeps ", sleeps - before);
     close(unread);
     stop();
+}
+
+/* The next process dies after it was ready, before the keeper knows that it is the daemon: another
+ * one is started. */
+static void dies_when_ready(void)
+{
+    pid_t daemon, next;
+    int s, unread;
+
+    start(program, NULL);
+    daemon = process_child(d.pid);
+    unread = connect_unread();
+    s = raw_connect(&d);
+    CU_ASSERT_TRUE(ask_upgrade(s, ""));
+    CU_ASSERT_EQUAL(upgraded(s), 0);
+    next = beside(daemon);
+    CU_ASSERT_NOT_EQUAL_FATAL(next, 0);
+    kill(next, SIGKILL);
+    CU_ASSERT_NOT_EQUAL(next_daemon(daemon), next);
+    close(s);
+    close(unread);
+    stop();
+    CU_ASSERT_PTR_NOT_NULL(strstr(d.said, "is started again"));
 }
 
 /* The first start after the daemon's death fails for a temporary reason. */
@@ -395,15 +426,12 @@ static void cannot_be_forked(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"again and again", again_and_again},
-                           {"does not come up", does_not_come_up},
-                           {"asked meanwhile", asked_meanwhile},
-                           {"wrongly configured", wrongly_configured},
-                           {"stands still", stands_still},
-                           {"hung up meanwhile", hung_up_meanwhile},
-                           {"cannot be opened", cannot_be_opened},
-                           {"cannot be forked", cannot_be_forked},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {
+        {"again and again", again_and_again},   {"does not come up", does_not_come_up},
+        {"asked meanwhile", asked_meanwhile},   {"wrongly configured", wrongly_configured},
+        {"stands still", stands_still},         {"hung up meanwhile", hung_up_meanwhile},
+        {"dies when ready", dies_when_ready},   {"cannot be opened", cannot_be_opened},
+        {"cannot be forked", cannot_be_forked}, CU_TEST_INFO_NULL};
     char file[64];
 
     signal(SIGPIPE, SIG_IGN);

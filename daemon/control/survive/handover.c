@@ -144,15 +144,21 @@ static void begin_by_signal(struct control *control)
         log_line(&control->log, LOG_LEVEL_ERROR, "no hand-over: %s", *why ? why : strerror(-rc));
 }
 
+static bool next_is_gone(const struct handover *h)
+{
+    struct pollfd gone = {.fd = h->process, .events = POLLIN};
+
+    return poll(&gone, 1, 0) > 0;
+}
+
 /* Looks whether the killed process is gone, without blocking: a process in a call of the kernel may
  * take long to end. */
 static void reap(uv_timer_t *timer)
 {
     struct control *control = timer->data;
     struct handover *h = &control->handover;
-    struct pollfd gone = {.fd = h->process, .events = POLLIN};
 
-    if (poll(&gone, 1, 0) == 0)
+    if (!next_is_gone(h))
         return;
     uv_timer_stop(timer);
     close(h->process);
@@ -337,6 +343,8 @@ _Noreturn void handover_finish(struct control *control)
     peers_close(control);
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
+    if (next_is_gone(&control->handover))
+        control_end_at_once(control, "the new daemon has ended: another is started");
     service_handed_over(control, control->handover.next);
     (void)uv_run(&control->loop,
                  UV_RUN_NOWAIT); /* handles signals that arrived before MAINPID was sent */

@@ -11,8 +11,9 @@
  *     sends all descriptors (store.h)    --->    takes over (takeover.h), and serves
  *     is gone
  *
- * Until the engine stops, a failure does no harm: a program that is not ready within 60 s is
- * killed, and this process goes on serving. A hand-over needs systemd or the keeper, which hold the
+ * Until the next process is ready, a failure does no harm: a program that is not ready within 60 s
+ * is killed, and this process goes on serving. Where the next process dies later, the keeper or
+ * systemd starts another, as after a crash. A hand-over needs systemd or the keeper, which hold the
  * store and watch the daemon while its process changes.
  *
  * Thread: control.
