@@ -101,6 +101,8 @@ static void take_signal(void *context, int number)
 
     if (number == SIGUSR2)
         handover_ask(control);
+    else if (control->stopping && control->handover.state == HANDOVER_GOES)
+        control->handover.ends = true;
     else
         end(control, number == SIGTERM ? "signal 15" : "signal 2");
 }

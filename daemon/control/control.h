@@ -73,6 +73,7 @@ struct handover {
     struct client *client; /* the client that asked for it, or NULL */
     uint32_t request;
     bool again; /* a signal has asked for another hand-over meanwhile */
+    bool ends;  /* SIGTERM or SIGINT came when this process could not end orderly any more */
     uv_poll_t poll;
     uv_timer_t timer;
     const char *failure; /* the answer when the next process is gone */

@@ -142,11 +142,15 @@ static bool is_child(pid_t pid)
 }
 
 /* Takes the daemon's new process. Where that process has been collected already, the old one stays
- * the daemon, so that its end is seen. */
+ * the daemon, so that its end is seen. The old process may have got SIGTERM too late to pass it
+ * on. */
 static void take_main_pid(struct keeper *k, pid_t pid)
 {
-    if (is_child(pid))
-        k->pid = pid;
+    if (!is_child(pid))
+        return;
+    k->pid = pid;
+    if (k->ending)
+        kill(pid, SIGTERM);
 }
 
 static void take_message(struct keeper *k, char *text, const int *descriptors, int count)

@@ -394,23 +394,50 @@ static void dies_when_ready(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(d.said, "is started again"));
 }
 
+/* Makes the file with which the next call of an odd daemon is odd. Returns its path. */
+static const char *be_odd(void)
+{
+    const char *path = getenv("PWCD_ODD_FILE");
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    CU_ASSERT_FATAL(file >= 0);
+    close(file);
+    return path;
+}
+
+/* SIGTERM that arrives when the engine stops for the hand-over ends the next process. */
+static void ended_meanwhile(void)
+{
+    struct pollfd end = {.events = POLLIN};
+    int s;
+
+    start(odd_program, "ended");
+    end.fd = pidfd_open(d.pid, 0);
+    s = raw_connect(&d);
+    (void)be_odd();
+    CU_ASSERT_TRUE(ask_upgrade(s, ""));
+    CU_ASSERT_EQUAL(upgraded(s), 0);
+    CU_ASSERT_EQUAL(poll(&end, 1, LIMIT_MS), 1);
+    close(end.fd);
+    close(s);
+    close(rank);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    expect_none("is started again");
+}
+
 /* The first start after the daemon's death fails for a temporary reason. */
 static void fails_at_first(const char *odd)
 {
-    char path[128];
+    const char *file;
     pid_t daemon;
-    int file;
 
     start(odd_program, odd);
-    snprintf(path, sizeof(path), "%s", getenv("PWCD_ODD_FILE"));
-    file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    CU_ASSERT_FATAL(file >= 0);
-    close(file);
+    file = be_odd();
     daemon = process_child(d.pid);
     kill(daemon, SIGKILL);
     (void)next_daemon(daemon);
     stop();
-    CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
+    CU_ASSERT_NOT_EQUAL(access(file, F_OK), 0);
 }
 
 static void cannot_be_opened(void)
@@ -426,12 +453,17 @@ static void cannot_be_forked(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {
-        {"again and again", again_and_again},   {"does not come up", does_not_come_up},
-        {"asked meanwhile", asked_meanwhile},   {"wrongly configured", wrongly_configured},
-        {"stands still", stands_still},         {"hung up meanwhile", hung_up_meanwhile},
-        {"dies when ready", dies_when_ready},   {"cannot be opened", cannot_be_opened},
-        {"cannot be forked", cannot_be_forked}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"again and again", again_and_again},
+                           {"does not come up", does_not_come_up},
+                           {"asked meanwhile", asked_meanwhile},
+                           {"wrongly configured", wrongly_configured},
+                           {"stands still", stands_still},
+                           {"hung up meanwhile", hung_up_meanwhile},
+                           {"dies when ready", dies_when_ready},
+                           {"ended meanwhile", ended_meanwhile},
+                           {"cannot be opened", cannot_be_opened},
+                           {"cannot be forked", cannot_be_forked},
+                           CU_TEST_INFO_NULL};
     char file[64];
 
     signal(SIGPIPE, SIG_IGN);

@@ -115,9 +115,9 @@ static int spawn(struct control *control, const char *program, int socket)
     return rc;
 }
 
-static void end_next(const struct handover *h)
+static void signal_next(const struct handover *h, int number)
 {
-    (void)syscall(SYS_pidfd_send_signal, h->process, SIGKILL, NULL, 0);
+    (void)syscall(SYS_pidfd_send_signal, h->process, number, NULL, 0);
 }
 
 static void answer(struct control *control, int status, const char *text)
@@ -185,7 +185,7 @@ static void give_up(struct control *control, const char *text)
     uv_timer_stop(&h->timer);
     uv_close((uv_handle_t *)&h->poll, poll_closed);
     close(h->socket);
-    end_next(h);
+    signal_next(h, SIGKILL);
     h->failure = text;
     h->state = HANDOVER_FAILED;
 }
@@ -275,7 +275,7 @@ int handover_begin(struct control *control, const char *program, struct client *
     if (rc == 0) {
         rc = uv_poll_init(&control->loop, &h->poll, ends[0]);
         if (rc < 0) {
-            end_next(h);
+            signal_next(h, SIGKILL);
             close(h->process);
         }
     }
@@ -358,8 +358,10 @@ _Noreturn void handover_finish(struct control *control)
     }
     send_guests(control);
     /* The next process has handled signals since it said that it is ready. */
-    if (control->handover.again)
-        (void)syscall(SYS_pidfd_send_signal, control->handover.process, SIGUSR2, NULL, 0);
+    if (control->handover.ends)
+        signal_next(&control->handover, SIGTERM);
+    else if (control->handover.again)
+        signal_next(&control->handover, SIGUSR2);
     log_end(&control->log);
     (void)store_send_end(socket);
     _exit(EXIT_SUCCESS);

@@ -13,6 +13,7 @@
  *     frank     it prints whether others may look into it when it reads the secret
  *     unopened  it cannot open its engines, once: when it could remove the file PWCD_ODD_FILE
  *     unforked  its keeper cannot start it, once, as above
+ *     ended     it gets SIGTERM when it stops its engines, once, as above
  *
  * PWCD_ODD_CONFIG names the file that this daemon reads as the system's configuration.
  *
@@ -33,6 +34,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -91,6 +93,8 @@ int __real_secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *wh
 int __wrap_secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
 int __real_workers_open(struct control *control);
 int __wrap_workers_open(struct control *control);
+int __real_workers_stop(struct control *control);
+int __wrap_workers_stop(struct control *control);
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);
 int __real_credential_make(const uint8_t *payload, size_t size, char **out, char *why,
@@ -204,6 +208,13 @@ int __wrap_secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *wh
 int __wrap_workers_open(struct control *control)
 {
     return is_odd_once("unopened") ? -EIO : __real_workers_open(control);
+}
+
+int __wrap_workers_stop(struct control *control)
+{
+    if (is_odd_once("ended"))
+        kill(getpid(), SIGTERM);
+    return __real_workers_stop(control);
 }
 
 pid_t __wrap_fork(void)

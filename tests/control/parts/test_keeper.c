@@ -9,11 +9,13 @@
  * Thread: one.
  */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -54,10 +56,30 @@ static int names_the_dead(void)
                : BROKEN;
 }
 
+/* Gets SIGTERM while it hands over, too late to pass it on, and names its successor. */
+static int ends_meanwhile(void)
+{
+    const struct timespec limit = {.tv_sec = LIMIT_S};
+    pid_t keeper = getppid(), child;
+    sigset_t end;
+
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    sigprocmask(SIG_BLOCK, &end, NULL);
+    child = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+    if (child == 0)
+        return sigtimedwait(&end, NULL, &limit) == SIGTERM ? 0 : BROKEN;
+    kill(keeper, SIGTERM);
+    if (sigtimedwait(&end, NULL, &limit) != SIGTERM ||
+        sd_notifyf(0, "READY=1\nMAINPID=%d", (int)child) <= 0)
+        kill(child, SIGKILL);
+    return 0;
+}
+
 static const struct part {
     const char *name;
     int (*play)(void);
-} parts[] = {{"names-the-dead", names_the_dead}};
+} parts[] = {{"names-the-dead", names_the_dead}, {"ends-meanwhile", ends_meanwhile}};
 
 static int play(const char *name)
 {
@@ -94,9 +116,17 @@ static void names_of_the_dead(void)
     CU_ASSERT_EQUAL(keep("names-the-dead"), 0);
 }
 
+/* A keeper that gets SIGTERM while its daemon hands over ends the next process, too. */
+static void ended_meanwhile(void)
+{
+    CU_ASSERT_EQUAL(keep("ends-meanwhile"), 0);
+}
+
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"names of the dead", names_of_the_dead}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"names of the dead", names_of_the_dead},
+                           {"ended meanwhile", ended_meanwhile},
+                           CU_TEST_INFO_NULL};
 
     return argc > 1 ? play(argv[1]) : suite_run("keeper", tests);
 }
