@@ -54,19 +54,41 @@ static void set_number(const char *name, long value)
     setenv(name, text, 1);
 }
 
-/* Runs in the child: the held descriptors become 3, 4, ... All others are close-on-exec. */
-static int place_descriptors(const struct holdings *h)
+/* Gives the holding that has this number another one. Only the holdings from `first` on can have
+ * it. */
+static int clear_place(struct holdings *h, uint32_t first, int place)
 {
-    int base = FIRST_FD + (int)h->count;
+    for (uint32_t i = first; i < h->count; i++)
+        if (h->list[i].descriptor == place) {
+            h->list[i].descriptor = fcntl(place, F_DUPFD_CLOEXEC, FIRST_FD);
+            return h->list[i].descriptor < 0 ? -errno : 0;
+        }
+    return 0;
+}
+
+/* Runs in the child: the held descriptors become 3, 4, ... All others are close-on-exec. One free
+ * number is enough for that, because a keeper may hold almost as many descriptors as it may have
+ * open. */
+static int place_descriptors(struct holdings *h)
+{
     char *names = holdings_names(h);
 
     if (!names)
         return -ENOMEM;
-    for (uint32_t i = 0; i < h->count; i++)
-        h->list[i].descriptor = fcntl(h->list[i].descriptor, F_DUPFD_CLOEXEC, base);
-    for (uint32_t i = 0; i < h->count; i++)
-        if (dup2(h->list[i].descriptor, FIRST_FD + (int)i) < 0)
+    for (uint32_t i = 0; i < h->count; i++) {
+        int place = FIRST_FD + (int)i, held = h->list[i].descriptor;
+        int rc = clear_place(h, i + 1, place);
+
+        if (rc < 0)
+            return rc;
+        if (held == place) {
+            (void)fcntl(place, F_SETFD, 0);
+            continue;
+        }
+        if (dup2(held, place) < 0)
             return -errno;
+        close(held);
+    }
     setenv("LISTEN_FDNAMES", names, 1);
     set_number("LISTEN_FDS", h->count);
     set_number("LISTEN_PID", getpid());
@@ -77,6 +99,7 @@ static void become_daemon(struct keeper *k, pid_t parent)
 {
     sigset_t blocked;
     char lifeline[24];
+    int rc;
 
     /* SIGUSR2 waits until the daemon takes it; otherwise it would kill a process that starts. */
     sigemptyset(&blocked);
@@ -87,8 +110,13 @@ static void become_daemon(struct keeper *k, pid_t parent)
     setenv("NOTIFY_SOCKET", k->address, 1);
     set_number("FDSTORE", HOLDINGS_MAX);
     unsetenv("WATCHDOG_USEC");
-    if (place_descriptors(&k->holdings) < 0)
+    close(k->signals); /* frees a number */
+    rc = place_descriptors(&k->holdings);
+    if (rc < 0) {
+        fprintf(stderr, "pwcd: error: the keeper cannot pass %u descriptors on: %s\n",
+                k->holdings.count, strerror(-rc));
         _exit(EXIT_FAILURE);
+    }
     execv(k->program, k->argv);
     execv("/proc/self/exe", k->argv); /* where the path is gone, start our own program */
     perror("pwcd: error: the keeper cannot start the daemon");

@@ -12,9 +12,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <systemd/sd-daemon.h>
@@ -22,7 +25,7 @@
 #include "daemon/keeper/keeper.h"
 #include "tests/suite.h"
 
-enum { LIMIT_S = 20, BROKEN = 9 };
+enum { LIMIT_S = 20, BROKEN = 9, FILES_MAX = 256, MANY = 330 };
 
 /* ---- daemons --------------------------------------------------------------------------------- */
 
@@ -76,10 +79,58 @@ static int ends_meanwhile(void)
     return 0;
 }
 
+/* Makes a file with this number in it. */
+static int make_numbered(uint32_t number)
+{
+    int file = memfd_create("numbered", MFD_CLOEXEC);
+
+    return write(file, &number, sizeof(number)) == sizeof(number) ? file : -1;
+}
+
+/* Whether the descriptor leads to the file whose number is its name. */
+static bool is_in_place(const char *name, int descriptor)
+{
+    uint32_t number;
+
+    return pread(descriptor, &number, sizeof(number), 0) == sizeof(number) &&
+           number == strtoul(name, NULL, 10);
+}
+
+/* Lets the keeper keep most of the descriptors that it may have open, in a mixed order, and dies.
+ * The next one looks for them. */
+static int holds_many(void)
+{
+    uint32_t held = 0;
+    char name[16], **names;
+    int count;
+
+    if (is_first()) {
+        for (uint32_t i = 0; i < MANY; i++) {
+            int file = make_numbered(i);
+
+            snprintf(name, sizeof(name), "%u", i);
+            if (!store(name, file))
+                return BROKEN;
+            close(file);
+            snprintf(name, sizeof(name), "%u", i / 2);
+            if (i % 3 == 0)
+                sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+        }
+        sd_notify(0, "READY=1");
+        raise(SIGKILL);
+    }
+    count = sd_listen_fds_with_names(0, &names);
+    for (int i = 0; i < count; i++)
+        held += is_in_place(names[i], SD_LISTEN_FDS_START + i);
+    return held > MANY / 2 && held + 1 == (uint32_t)count ? 0 : BROKEN;
+}
+
 static const struct part {
     const char *name;
     int (*play)(void);
-} parts[] = {{"names-the-dead", names_the_dead}, {"ends-meanwhile", ends_meanwhile}};
+} parts[] = {{"names-the-dead", names_the_dead},
+             {"ends-meanwhile", ends_meanwhile},
+             {"holds-many", holds_many}};
 
 static int play(const char *name)
 {
@@ -97,6 +148,7 @@ static int play(const char *name)
 static int keep(const char *part)
 {
     char *argv[] = {(char *)"test_keeper", (char *)(uintptr_t)part, NULL};
+    const struct rlimit files = {FILES_MAX, FILES_MAX};
     pid_t keeper;
     int status = -1;
 
@@ -104,6 +156,7 @@ static int keep(const char *part)
     keeper = fork();
     if (keeper == 0) {
         alarm(LIMIT_S);
+        setrlimit(RLIMIT_NOFILE, &files);
         _exit(keeper_run(argv, -1));
     }
     waitpid(keeper, &status, 0);
@@ -122,10 +175,17 @@ static void ended_meanwhile(void)
     CU_ASSERT_EQUAL(keep("ends-meanwhile"), 0);
 }
 
+/* A keeper that holds almost all descriptors that it may have open passes them on. */
+static void many_held(void)
+{
+    CU_ASSERT_EQUAL(keep("holds-many"), 0);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"names of the dead", names_of_the_dead},
                            {"ended meanwhile", ended_meanwhile},
+                           {"many held", many_held},
                            CU_TEST_INFO_NULL};
 
     return argc > 1 ? play(argv[1]) : suite_run("keeper", tests);
