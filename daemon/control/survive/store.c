@@ -112,7 +112,10 @@ static bool add(struct store *s, uint32_t bytes_max, int descriptor, const char 
     entry->taken = true;
     /* With FDPOLL=0, systemd keeps the descriptor also when its other end hangs up. */
     snprintf(message, sizeof(message), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
-    return sd_pid_notify_with_fds(0, 0, message, &descriptor, 1) >= 0;
+    if (sd_pid_notify_with_fds(0, 0, message, &descriptor, 1) >= 0)
+        return true;
+    forget(s, entry);
+    return false;
 }
 
 bool store_add(struct store *s, int descriptor, const char *format, ...)

@@ -59,8 +59,8 @@ void store_close(struct store *s);
 void store_clear(struct store *s);
 
 /* Lets a descriptor be kept under a name. The caller closes its own descriptor after store_remove.
- * False: there is no room, and what needs the descriptor cannot be inherited. Where nobody keeps
- * descriptors, does nothing and returns true. */
+ * False: there is no room, or the message cannot be sent, and what needs the descriptor cannot be
+ * inherited. Where nobody keeps descriptors, does nothing and returns true. */
 __attribute__((format(printf, 3, 4))) bool store_add(struct store *s, int descriptor,
                                                      const char *format, ...);
 /* As store_add, for a descriptor that is not essential: half of the room is left for essential

@@ -102,6 +102,20 @@ static void test_room(void)
     store_close(&s);
 }
 
+/* A descriptor that could not be sent to its keeper is not in the store: its owner closes it. */
+static void test_not_kept(void)
+{
+    struct store s = {.kept = true};
+
+    setenv("NOTIFY_SOCKET", "/no such folder/notify", 1);
+    CU_ASSERT_FALSE(store_add(&s, 0, "0.session.1"));
+    CU_ASSERT_FALSE(store_add_spare(&s, 0, "0.board.1"));
+    unsetenv("NOTIFY_SOCKET");
+    CU_ASSERT_EQUAL(s.count, 0);
+    CU_ASSERT_EQUAL(s.bytes, 0);
+    store_close(&s);
+}
+
 static void test_inflight(void)
 {
     struct store s = {.kept = true}, next = {0};
@@ -241,13 +255,10 @@ static void test_memberships(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"passed on", test_passed_on},
-                           {"room", test_room},
-                           {"inflight", test_inflight},
-                           {"memberships", test_memberships},
-                           {"holdings", test_holdings},
-                           {"counters", test_counters},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"passed on", test_passed_on},     {"room", test_room},
+                           {"not kept", test_not_kept},       {"inflight", test_inflight},
+                           {"memberships", test_memberships}, {"holdings", test_holdings},
+                           {"counters", test_counters},       CU_TEST_INFO_NULL};
 
     return suite_run("store", tests);
 }
