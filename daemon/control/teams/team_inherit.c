@@ -33,8 +33,8 @@ static struct team *inherit_roll(struct control *control, uint64_t number)
             team_parts_answers(t);
             return t;
         }
-        t->roll = (struct mapping){.fd = -1};
-        team_free(t);
+        team_free(t); /* frees the roll, too, and ends its keeping */
+        return NULL;
     }
     m.fd = -1;
     mapping_destroy(&m);

@@ -48,6 +48,7 @@ int team_roll_inherit(struct mapping *m, int descriptor)
         roll->member_count <= DIRECTORY_RANKS_MAX &&
         bytes_of(roll->run_count, roll->member_count) == m->size)
         return 0;
+    m->fd = -1; /* the descriptor stays the caller's */
     mapping_destroy(m);
     return -EPROTO;
 }

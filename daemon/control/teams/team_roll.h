@@ -46,8 +46,8 @@ static_assert(DIRECTORY_NAME_MAX <= 64, "a job's name fits");
 /* Makes a roll with these runs and this number of members here; all other fields are zero. */
 int team_roll_make(struct mapping *m, const struct teams_run *runs, uint32_t count,
                    uint32_t members);
-/* Maps the roll of an earlier process, and takes the descriptor over. -EPROTO: the memory is no
- * roll. */
+/* Maps the roll of an earlier process; on success, takes the descriptor over. -EPROTO: the memory
+ * is no roll. */
 int team_roll_inherit(struct mapping *m, int descriptor);
 /* The answers of the members here. */
 _Atomic uint64_t *team_roll_answers(const struct mapping *m);

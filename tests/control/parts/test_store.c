@@ -18,6 +18,7 @@
 #include "daemon/control/survive/inflight.h"
 #include "daemon/control/survive/membership.h"
 #include "daemon/control/survive/store.h"
+#include "daemon/control/teams/team_roll.h"
 
 static bool same_file(int a, int b)
 {
@@ -182,6 +183,18 @@ static void test_holdings(void)
     CU_ASSERT_EQUAL(h.count, 0);
 }
 
+/* Memory that is no roll of a team is refused, and its descriptor stays the caller's. */
+static void test_no_roll(void)
+{
+    struct mapping made = {.fd = -1}, m = {.fd = -1};
+
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&made, "no roll", 4096), 0);
+    CU_ASSERT_EQUAL(team_roll_inherit(&m, made.fd), -EPROTO);
+    CU_ASSERT_TRUE(is_open(made.fd));
+    CU_ASSERT_EQUAL(m.fd, -1);
+    mapping_destroy(&made);
+}
+
 /* A counters file that has no room is refused, and leaves no file behind. */
 static void test_counters(void)
 {
@@ -255,10 +268,15 @@ static void test_memberships(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"passed on", test_passed_on},     {"room", test_room},
-                           {"not kept", test_not_kept},       {"inflight", test_inflight},
-                           {"memberships", test_memberships}, {"holdings", test_holdings},
-                           {"counters", test_counters},       CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"passed on", test_passed_on},
+                           {"room", test_room},
+                           {"not kept", test_not_kept},
+                           {"inflight", test_inflight},
+                           {"memberships", test_memberships},
+                           {"holdings", test_holdings},
+                           {"no roll", test_no_roll},
+                           {"counters", test_counters},
+                           CU_TEST_INFO_NULL};
 
     return suite_run("store", tests);
 }
