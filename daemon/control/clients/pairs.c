@@ -385,10 +385,14 @@ void pairs_abandon(struct client_session *origin, struct client_session *target,
     bool both = origin && target;
     struct mapping ring = {.fd = -1};
     struct pair_shared *shared;
+    int range;
 
     if (mapping_inherit(&ring, descriptor, PAIR_BYTES) < 0)
         return;
     ring.fd = -1; /* the descriptor is still the caller's */
+    range = sigbus_add(ring.base, ring.size);
+    if (range < 0)
+        goto unmap;
     shared = ring.base;
     atomic_fetch_or_explicit(&shared->gone,
                              (!origin || both ? PAIR_ORIGIN_GONE : 0) |
@@ -402,6 +406,8 @@ void pairs_abandon(struct client_session *origin, struct client_session *target,
         count(&shared->target.counts, &target->counted);
         notify(target);
     }
+    sigbus_remove(range);
+unmap:
     mapping_destroy(&ring);
 }
 
