@@ -421,6 +421,29 @@ static void a_neighbour_leaves(void)
     dies_beside_pair(FAULT_SESSION_LEFT);
 }
 
+/* A daemon cannot register the memory of a client that it takes over. The client ends; otherwise
+ * each operation with this memory would fail. */
+static void memory_is_not_registered_again(void)
+{
+    const struct plan plan = {
+        .point = FAULT_SEGMENT_REGISTER, .action = FAULT_FAIL, .at = 1, .error = -ENOMEM};
+    const struct cluster *cluster = &t.trial->cluster;
+    pid_t daemon = cluster_kept(cluster, 0);
+    struct pwc_event event;
+    struct rank r;
+
+    CU_ASSERT_EQUAL_FATAL(
+        rank_attach(&r, cluster->nodes[0].socket, "unregistered", 0, 1, NEIGHBOUR_BYTES), 0);
+    arm(&plan);
+    kill(daemon, SIGKILL);
+    CU_ASSERT_NOT_EQUAL(cluster_next(cluster, 0, daemon), 0);
+    CU_ASSERT_EQUAL(pwc_wait(r.ctx, PWC_ANY, PWC_LOCAL, &event, LOST_WITHIN_S * 1000), -ESHUTDOWN);
+    CU_ASSERT(t.served->done);
+    t.served->action = 0;
+    rank_detach(&r);
+    CU_ASSERT(trial_settles(t.trial));
+}
+
 static void a_daemon_dies(void)
 {
     static const char *const more[] = {"--keep", NULL};
@@ -431,6 +454,7 @@ static void a_daemon_dies(void)
     daemons_die(ROLE_HANDLERS, FIRST_OF_HANDLERS, LAST_OF_HANDLERS);
     daemons_die(ROLE_MEMBER, FIRST_OF_TEAMS, LAST_OF_TEAMS);
     a_neighbour_leaves();
+    memory_is_not_registered_again();
     CU_ASSERT(trial_close(&t.kept));
     t.trial = &t.plain;
 }

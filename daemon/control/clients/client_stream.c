@@ -150,7 +150,7 @@ static int flush(struct client *c)
     return 0;
 }
 
-static void doom(struct client *c, enum client_doom why)
+void client_doom(struct client *c, enum client_doom why)
 {
     c->doom = why;
     uv_async_send(&c->control->resume);
@@ -166,7 +166,7 @@ static void doom_one_of(struct control *control, const struct quota_user *u)
             (!most || c->output_bytes > most->output_bytes))
             most = c;
     if (most)
-        doom(most, CLIENT_OVERFULL);
+        client_doom(most, CLIENT_OVERFULL);
 }
 
 static void queue_output(struct client *c, struct client_output *o)
@@ -179,7 +179,7 @@ static void queue_output(struct client *c, struct client_output *o)
     if (c->user->output > CLIENT_USER_OUTPUT_MAX)
         doom_one_of(c->control, c->user);
     if (c->output_bytes > CLIENT_OUTPUT_MAX)
-        doom(c, CLIENT_OVERFULL);
+        client_doom(c, CLIENT_OVERFULL);
     if (c->doom)
         return;
     (void)flush(c); /* an error shows again as a hang-up */
@@ -218,7 +218,7 @@ void client_reply_body(struct client *c, uint32_t request, struct client_body *b
     if (body)
         o = malloc(sizeof(*o) + own);
     if (!o) {
-        doom(c, CLIENT_UNANSWERED);
+        client_doom(c, CLIENT_UNANSWERED);
         return;
     }
     body->refs++;
@@ -239,7 +239,7 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
         o = malloc(sizeof(*o) + FRAME_HEAD_BYTES + size);
     if (!o) {
         if (c->state != CLIENT_ENDING && !c->doom)
-            doom(c, CLIENT_UNANSWERED);
+            client_doom(c, CLIENT_UNANSWERED);
         for (uint32_t i = 0; i < descriptor_count; i++)
             close(descriptors[i]);
         return;
@@ -512,5 +512,7 @@ void clients_resume(uv_async_t *async)
                       "out of memory: pid %d cannot be answered, it is hung up on", (int)c->pid);
             c->on_end(c, NULL);
         }
+        if (c->doom == CLIENT_UNREGISTERED)
+            c->on_end(c, NULL);
     }
 }

@@ -37,6 +37,8 @@ void client_reply_body(struct client *c, uint32_t request, struct client_body *b
 void client_stream_resume(struct client *c);
 /* The number of the request at the head of the client's socket; 0: there is none. */
 uint32_t client_next_request(struct client *c);
+/* Lets the loop end the client soon. */
+void client_doom(struct client *c, enum client_doom why);
 /* The callback of control.resume: ends clients with a doom. */
 void clients_resume(uv_async_t *async);
 /* The callback of control.turn_end: continues to read from clients whose user has a turn again. */

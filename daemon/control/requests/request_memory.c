@@ -103,6 +103,19 @@ static void keep(struct client_segment *s)
         client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 
+void segment_lost(const struct client_segment *s, int status)
+{
+    struct client *c = s->client;
+    struct log_subject about = client_subject(c);
+
+    if (s->closing || c->state == CLIENT_ENDING)
+        return;
+    log_about(&c->control->log, LOG_LEVEL_ERROR, &about,
+              "a segment of %zu bytes cannot be registered again: %s: pid %d is hung up on",
+              s->mapping.size, strerror(-status), (int)c->pid);
+    client_doom(c, CLIENT_UNREGISTERED);
+}
+
 void segment_ready(struct worker *w, uint32_t handle, int status)
 {
     struct client_segment *s = worker_segment(w, handle);
@@ -110,6 +123,8 @@ void segment_ready(struct worker *w, uint32_t handle, int status)
     Pwc__SegmentOpened opened_reply = PWC__SEGMENT_OPENED__INIT;
     int descriptor;
 
+    if (s && !s->opening && status < 0)
+        segment_lost(s, status);
     if (!s || !s->opening)
         return;
     s->opening = false;

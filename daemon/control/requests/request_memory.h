@@ -18,6 +18,9 @@ void segment_ready(struct worker *w, uint32_t handle, int status);
 void segment_closed(struct worker *w, uint32_t handle);
 void region_closed(struct control *control, uint64_t cookie);
 
+/* Ends the client of an inherited segment that the fabric does not register again: each operation
+ * with its memory would fail. */
+void segment_lost(const struct client_segment *s, int status);
 /* Frees a segment that the engine has never had, or has released. */
 void segment_free(struct client_segment *s);
 

@@ -17,6 +17,7 @@
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
+#include "daemon/control/requests/request_memory.h"
 #include "daemon/control/requests/requests.h"
 #include "daemon/control/teams/team_client.h"
 #include "daemon/control/teams/team_inherit.h"
@@ -216,7 +217,7 @@ static bool inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
     struct store *store = &w->control->store;
     struct client *c = w->by_handle[found->client];
     struct client_segment *s = c ? calloc(1, sizeof(*s)) : NULL;
-    int memory;
+    int memory, rc;
 
     if (!s)
         return false;
@@ -242,7 +243,9 @@ static bool inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
                            &(struct host_segment){.base = s->mapping.base,
                                                   .client = found->client,
                                                   .range = s->range});
-    engine_segment_inherit(e, handle, s->mapping.base);
+    rc = engine_segment_inherit(e, handle, s->mapping.base);
+    if (rc < 0)
+        segment_lost(s, rc);
     return true;
 }
 
