@@ -188,9 +188,13 @@ int engine_session_inherit(struct engine *e, uint32_t session, void *base);
  * go. */
 void engine_session_close(struct engine *e, uint32_t session);
 
-/* Describe how a session or segment of an inherited arena was made. -ENOENT: there is none. */
+/* A handle that is given again has the next of its generations, modulo this number. */
+#define ENGINE_GENERATIONS 8u
+
+/* Describe how a session or segment was made. -ENOENT: there is none. */
 struct engine_session_found {
     uint32_t client, context;
+    uint32_t generation;
     struct session_sizes sizes;
     uint32_t mark;
     uint32_t offloads; /* offloads of the context */
@@ -199,6 +203,7 @@ struct engine_session_found {
 int engine_session_find(const struct engine *e, uint32_t session, struct engine_session_found *out);
 struct engine_segment_found {
     uint32_t client;
+    uint32_t generation;
     uint64_t length;
     bool closing;
 };

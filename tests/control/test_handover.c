@@ -20,7 +20,7 @@
 #include "tests/lib/process.h"
 #include "tests/suite.h"
 
-enum { LIMIT_MS = 20000, HAND_OVERS = 3, LEFT_UNREAD = 300 };
+enum { LIMIT_MS = 20000, HAND_OVERS = 3, RING = 8192, LEFT_UNREAD = 300 };
 
 static const char *program, *odd_program;
 static struct daemon d;
@@ -118,7 +118,7 @@ static void stop(void)
 {
     struct answer a;
 
-    CU_ASSERT_EQUAL(ask_context(rank, 8192, &a), 0);
+    CU_ASSERT_EQUAL(ask_context(rank, RING, &a), 0);
     answer_close(&a);
     close(rank);
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
@@ -440,6 +440,52 @@ static void fails_at_first(const char *odd)
     CU_ASSERT_NOT_EQUAL(access(file, F_OK), 0);
 }
 
+/* Sends a request to close a context and one to open another, and does not wait for answers. */
+static bool reopen(uint32_t session)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ContextClose close_it = PWC__CONTEXT_CLOSE__INIT;
+    Pwc__ContextOpen open_it = PWC__CONTEXT_OPEN__INIT;
+    Pwc__Rings rings = PWC__RINGS__INIT;
+
+    close_it.session = session;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE;
+    request.context_close = &close_it;
+    if (!raw_request(rank, 5, &request))
+        return false;
+    rings.submit = rings.local = rings.remote = rings.reply_submit = RING;
+    rings.reply_event = 8 * RING; /* as ask_context does */
+    open_it.rings = &rings;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
+    request.context_open = &open_it;
+    return raw_request(rank, 6, &request);
+}
+
+/* The engine gives the handle of a context that it has released to another one, and the daemon dies
+ * before its control thread knows either. The next daemon does not give the memory of the first
+ * context to the second. */
+static void handle_is_reused(void)
+{
+    struct answer first, a;
+    pid_t daemon;
+
+    start(odd_program, "reusing");
+    daemon = process_child(d.pid);
+    CU_ASSERT_EQUAL(ask_context(rank, RING, &first), 0);
+    (void)be_odd();
+    kill(daemon, SIGSTOP); /* one turn of the daemon's loop sees both requests */
+    await_state(daemon, 'T');
+    CU_ASSERT_TRUE(reopen(first.handle));
+    kill(daemon, SIGCONT);
+    (void)next_daemon(daemon);
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(ask_nothing(rank, &a), -ECONNABORTED);
+    CU_ASSERT_EQUAL(ask_context_close(rank, first.handle), -EINVAL);
+    answer_close(&first);
+    stop();
+    CU_ASSERT_PTR_NOT_NULL(strstr(d.said, "(signal 9): it is started again"));
+}
+
 static void cannot_be_opened(void)
 {
     fails_at_first("unopened");
@@ -453,17 +499,13 @@ static void cannot_be_forked(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"again and again", again_and_again},
-                           {"does not come up", does_not_come_up},
-                           {"asked meanwhile", asked_meanwhile},
-                           {"wrongly configured", wrongly_configured},
-                           {"stands still", stands_still},
-                           {"hung up meanwhile", hung_up_meanwhile},
-                           {"dies when ready", dies_when_ready},
-                           {"ended meanwhile", ended_meanwhile},
-                           {"cannot be opened", cannot_be_opened},
-                           {"cannot be forked", cannot_be_forked},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {
+        {"again and again", again_and_again},   {"does not come up", does_not_come_up},
+        {"asked meanwhile", asked_meanwhile},   {"wrongly configured", wrongly_configured},
+        {"stands still", stands_still},         {"hung up meanwhile", hung_up_meanwhile},
+        {"dies when ready", dies_when_ready},   {"ended meanwhile", ended_meanwhile},
+        {"handle is reused", handle_is_reused}, {"cannot be opened", cannot_be_opened},
+        {"cannot be forked", cannot_be_forked}, CU_TEST_INFO_NULL};
     char file[64];
 
     signal(SIGPIPE, SIG_IGN);

@@ -1,8 +1,9 @@
 /*
  * Entries that leave a table in parts, or that leave an arena that is not whole: a region that is
  * withdrawn under many remotes ends some of them in each step; and a flow or inflow that its
- * session's lists lack can still end. One thread.
+ * session's lists lack can still end; and handles that are given again. One thread.
  */
+#include <stdlib.h>
 #include <string.h>
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
@@ -76,10 +77,51 @@ static void torn_lists(void)
     bench_free(b);
 }
 
+/* Opens context 1 and a second segment, which have handle 1, and finds them. */
+static void open_seconds(struct bench *b, struct session_shared *memory, void *segment,
+                         struct engine_session_found *session, struct engine_segment_found *found)
+{
+    const struct session_sizes sizes = {RING, RING, RING, RING, RING};
+
+    CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 1, memory, &sizes, 0), 1);
+    CU_ASSERT_EQUAL_FATAL(engine_segment_open(b->engine, 0, segment, 4096), 1);
+    CU_ASSERT_EQUAL(engine_session_find(b->engine, 1, session), 0);
+    CU_ASSERT_EQUAL(engine_segment_find(b->engine, 1, found), 0);
+}
+
+/* Guards that a handle that is given again has another generation, which a restart keeps: the names
+ * of what the caller keeps for it have both. */
+static void handles_again(void)
+{
+    const struct session_sizes sizes = {RING, RING, RING, RING, RING};
+    struct session_shared *memory = calloc(1, session_bytes(&sizes));
+    struct engine_session_found sessions[2];
+    struct engine_segment_found segments[2];
+    static uint8_t segment[4096];
+    struct bench *b = large_bench();
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(memory);
+    open_seconds(b, memory, segment, &sessions[0], &segments[0]);
+    engine_session_close(b->engine, 1);
+    CU_ASSERT_EQUAL(engine_segment_close(b->engine, 0, 1), 0);
+    bench_steps(b, 8);
+    open_seconds(b, memory, segment, &sessions[1], &segments[1]);
+    CU_ASSERT_NOT_EQUAL(sessions[1].generation, sessions[0].generation);
+    CU_ASSERT_NOT_EQUAL(segments[1].generation, segments[0].generation);
+    CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+    CU_ASSERT_EQUAL(engine_session_find(b->engine, 1, &sessions[0]), 0);
+    CU_ASSERT_EQUAL(engine_segment_find(b->engine, 1, &segments[0]), 0);
+    CU_ASSERT_EQUAL(sessions[1].generation, sessions[0].generation);
+    CU_ASSERT_EQUAL(segments[1].generation, segments[0].generation);
+    bench_free(b);
+    free(memory);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"a withdrawal in pieces", revoked_in_pieces},
                            {"lists that are torn", torn_lists},
+                           {"handles that are given again", handles_again},
                            CU_TEST_INFO_NULL};
 
     return suite_run("leaving", tests);

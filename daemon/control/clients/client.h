@@ -107,7 +107,8 @@ struct client_detach {
 struct client_session {
     struct client_session *next; /* of its client */
     struct client *client;
-    uint32_t handle; /* CLIENT_NONE: being opened */
+    uint32_t handle;     /* CLIENT_NONE: being opened */
+    uint32_t generation; /* of the handle */
     uint32_t context;
     struct mapping mapping;
     bool direct;                            /* takes part in pairs (pairs.h) */
@@ -134,6 +135,7 @@ struct client_segment {
     struct client_segment *next;
     struct client *client;
     uint32_t handle;
+    uint32_t generation;    /* of the handle */
     struct mapping mapping; /* keeps its descriptor, for neighbours and the store; or -1 */
     int reader;             /* a descriptor that can only read the segment, or -1 */
     int range;

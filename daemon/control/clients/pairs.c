@@ -135,7 +135,8 @@ static int board_make(struct client_session *s)
 
     if (rc < 0)
         return rc;
-    if (!store_add_spare(store, m.fd, "%u.board.%u", s->client->worker->engine, s->handle)) {
+    if (!store_add_spare(store, m.fd, "%u.board.%u.%u", s->client->worker->engine, s->handle,
+                         s->generation)) {
         mapping_destroy(&m);
         return -ENOSPC;
     }

@@ -90,23 +90,23 @@ static void keep(struct client_session *s)
     struct store *store = &s->client->control->store;
     uint32_t engine = s->client->worker->engine;
 
-    if (!store_add(store, s->mapping.fd, "%u.session.%u", engine, s->handle) ||
-        !store_add(store, s->doorbell, "%u.doorbell.%u", engine, s->handle) ||
-        !store_add(store, s->wake, "%u.wake.%u", engine, s->handle))
+    if (!store_add(store, s->mapping.fd, "%u.session.%u.%u", engine, s->handle, s->generation) ||
+        !store_add(store, s->doorbell, "%u.doorbell.%u.%u", engine, s->handle, s->generation) ||
+        !store_add(store, s->wake, "%u.wake.%u.%u", engine, s->handle, s->generation))
         client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 
 /* Takes a session's descriptors out of the store. The engine has released the session, so its
- * handle, which names them there, may soon be another session's. */
+ * handle may be another session's already. */
 static void keep_no_longer(const struct client_session *s)
 {
     struct store *store = &s->client->control->store;
     uint32_t engine = s->client->worker->engine;
 
-    store_remove(store, "%u.session.%u", engine, s->handle);
-    store_remove(store, "%u.doorbell.%u", engine, s->handle);
-    store_remove(store, "%u.wake.%u", engine, s->handle);
-    store_remove(store, "%u.board.%u", engine, s->handle);
+    store_remove(store, "%u.session.%u.%u", engine, s->handle, s->generation);
+    store_remove(store, "%u.doorbell.%u.%u", engine, s->handle, s->generation);
+    store_remove(store, "%u.wake.%u.%u", engine, s->handle, s->generation);
+    store_remove(store, "%u.board.%u.%u", engine, s->handle, s->generation);
 }
 
 static void reply_opened(struct client_session *s)
@@ -148,6 +148,7 @@ static void opened(struct call *call)
         return;
     }
     s->handle = (uint32_t)call->result;
+    s->generation = call->session.generation;
     c->worker->sessions[s->handle] = s;
     FAULT(SESSION_OPENED);
     if (c->state != CLIENT_ENDING)

@@ -59,6 +59,7 @@ static void opened(struct call *call)
         return;
     }
     s->handle = (uint32_t)call->result;
+    s->generation = call->segment.generation;
     c->worker->segments[s->handle] = s;
 }
 
@@ -98,8 +99,9 @@ static void keep(struct client_segment *s)
 
     if (!store->kept)
         return;
-    if (!store_add(store, s->mapping.fd, "%u.segment.%u", engine, s->handle) ||
-        (s->reader >= 0 && !store_add(store, s->reader, "%u.reader.%u", engine, s->handle)))
+    if (!store_add(store, s->mapping.fd, "%u.segment.%u.%u", engine, s->handle, s->generation) ||
+        (s->reader >= 0 &&
+         !store_add(store, s->reader, "%u.reader.%u.%u", engine, s->handle, s->generation)))
         client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 
@@ -247,9 +249,8 @@ void segment_closed(struct worker *w, uint32_t handle)
     if (!s)
         return;
     w->segments[handle] = NULL;
-    /* Another segment may get its handle soon. */
-    store_remove(&w->control->store, "%u.segment.%u", w->engine, handle);
-    store_remove(&w->control->store, "%u.reader.%u", w->engine, handle);
+    store_remove(&w->control->store, "%u.segment.%u.%u", w->engine, handle, s->generation);
+    store_remove(&w->control->store, "%u.reader.%u.%u", w->engine, handle, s->generation);
     s->detach.request = s->closing ? s->request : 0;
     s->detach.object = s;
     s->detach.forget = forget;

@@ -8,13 +8,16 @@
  *     members                      what clients are in their jobs (membership.h)
  *     guest.S                      a connection without Hello: only sent in a hand-over, not kept
  *     E.arena                      the arena of engine E of this node
- *     E.session.H, E.doorbell.H, E.wake.H      memory, eventfd, socket of its session H
- *     E.board.H                    the board of session H, for neighbours that reach it by pairs
- *     E.segment.H, E.reader.H      its segment H; the second descriptor can only read
+ *     E.session.H.G, E.doorbell.H.G, E.wake.H.G    memory, eventfd, socket of its session H
+ *     E.board.H.G                  the board of session H, for neighbours that reach it by pairs
+ *     E.segment.H.G, E.reader.H.G  its segment H; the second descriptor can only read
  *     E.team.N                     the area of its part of team N
  *     roll.N                       members of team N (team_roll.h)
  *     pair.N.E.H.F.K.S             pair N from session H of engine E to session K of engine F, with
  *                                  slot S of its board; without S: none
+ *
+ * G is the generation of the handle H (engine.h): the engine may have given the handle again before
+ * the earlier session or segment is taken out of the store.
  *
  * systemd, or the keeper (keeper.h), keeps duplicates of the descriptors. We send them in messages
  * of sd_notify(3), FDSTORE and FDSTOREREMOVE, and the next process gets them as sd_listen_fds(3)
@@ -36,7 +39,7 @@
 
 #define STORE_NAME_MAX 48u
 #define STORE_MAX      8192u   /* entries */
-#define STORE_BYTES    120000u /* of all names, which must fit into one environment variable */
+#define STORE_BYTES    128000u /* of all names, which must fit into one environment variable */
 
 struct stored {
     char name[STORE_NAME_MAX];

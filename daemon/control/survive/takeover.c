@@ -163,21 +163,23 @@ static bool inherit_session(struct worker *w, struct engine *e, uint32_t handle,
 
     if (!s)
         return false;
-    *s = (struct client_session){.client = c,
-                                 .handle = handle,
-                                 .context = found->context,
-                                 .mapping = {.fd = -1},
-                                 .direct = found->mark != 0,
-                                 .doorbell = store_take(store, "%u.doorbell.%u", w->engine, handle),
-                                 .wake = store_take(store, "%u.wake.%u", w->engine, handle),
-                                 .board = store_take(store, "%u.board.%u", w->engine, handle),
-                                 .range = -1,
-                                 .client_memory = -1,
-                                 .client_wake = -1,
-                                 .client_doorbell = -1,
-                                 .offloads = found->offloads,
-                                 .closing = found->closing};
-    memory = store_take(store, "%u.session.%u", w->engine, handle);
+    *s = (struct client_session){
+        .client = c,
+        .handle = handle,
+        .generation = found->generation,
+        .context = found->context,
+        .mapping = {.fd = -1},
+        .direct = found->mark != 0,
+        .doorbell = store_take(store, "%u.doorbell.%u.%u", w->engine, handle, found->generation),
+        .wake = store_take(store, "%u.wake.%u.%u", w->engine, handle, found->generation),
+        .board = store_take(store, "%u.board.%u.%u", w->engine, handle, found->generation),
+        .range = -1,
+        .client_memory = -1,
+        .client_wake = -1,
+        .client_doorbell = -1,
+        .offloads = found->offloads,
+        .closing = found->closing};
+    memory = store_take(store, "%u.session.%u.%u", w->engine, handle, found->generation);
     if (s->doorbell < 0 || s->wake < 0 ||
         map_shared(&s->mapping, memory, session_bytes(&found->sizes), &s->range) < 0) {
         mapping_destroy(&s->mapping);
@@ -208,7 +210,8 @@ static void inherit_sessions(struct worker *w, struct engine *e)
     for (uint32_t handle = 0; handle < w->config.sessions_max; handle++)
         if (engine_session_find(e, handle, &found) == 0 && !inherit_session(w, e, handle, &found))
             for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-                store_untake(&w->control->store, "%u.%s.%u", w->engine, names[i], handle);
+                store_untake(&w->control->store, "%u.%s.%u.%u", w->engine, names[i], handle,
+                             found.generation);
 }
 
 static bool inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
@@ -221,13 +224,15 @@ static bool inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
 
     if (!s)
         return false;
-    *s = (struct client_segment){.client = c,
-                                 .handle = handle,
-                                 .mapping = {.fd = -1},
-                                 .reader = store_take(store, "%u.reader.%u", w->engine, handle),
-                                 .range = -1,
-                                 .closing = found->closing};
-    memory = store_take(store, "%u.segment.%u", w->engine, handle);
+    *s = (struct client_segment){
+        .client = c,
+        .handle = handle,
+        .generation = found->generation,
+        .mapping = {.fd = -1},
+        .reader = store_take(store, "%u.reader.%u.%u", w->engine, handle, found->generation),
+        .range = -1,
+        .closing = found->closing};
+    memory = store_take(store, "%u.segment.%u.%u", w->engine, handle, found->generation);
     if (map_shared(&s->mapping, memory, found->length, &s->range) < 0) {
         mapping_destroy(&s->mapping);
         free(s);
@@ -255,8 +260,10 @@ static void inherit_segments(struct worker *w, struct engine *e)
 
     for (uint32_t handle = 0; handle < w->config.segments_max; handle++)
         if (engine_segment_find(e, handle, &found) == 0 && !inherit_segment(w, e, handle, &found)) {
-            store_untake(&w->control->store, "%u.segment.%u", w->engine, handle);
-            store_untake(&w->control->store, "%u.reader.%u", w->engine, handle);
+            store_untake(&w->control->store, "%u.segment.%u.%u", w->engine, handle,
+                         found.generation);
+            store_untake(&w->control->store, "%u.reader.%u.%u", w->engine, handle,
+                         found.generation);
         }
 }
 

@@ -17,7 +17,8 @@ static int client_open(struct call *c, struct engine *e)
 
 static int session_open(struct call *c, struct engine *e)
 {
-    const struct call_session *s = &c->session;
+    struct call_session *s = &c->session;
+    struct engine_session_found found;
     struct host_session attached = {.shared = s->base,
                                     .client = s->client,
                                     .wake = s->wake,
@@ -25,19 +26,26 @@ static int session_open(struct call *c, struct engine *e)
                                     .relation = s->relation};
     int rc = engine_session_open(e, s->client, s->context, s->base, &s->sizes, s->mark);
 
-    if (rc >= 0)
-        host_table_add_session(c->target->host_table, (uint32_t)rc, &attached);
+    if (rc < 0)
+        return rc;
+    host_table_add_session(c->target->host_table, (uint32_t)rc, &attached);
+    (void)engine_session_find(e, (uint32_t)rc, &found);
+    s->generation = found.generation;
     return rc;
 }
 
 static int segment_open(struct call *c, struct engine *e)
 {
-    const struct call_segment *s = &c->segment;
+    struct call_segment *s = &c->segment;
+    struct engine_segment_found found;
     struct host_segment attached = {.base = s->base, .client = s->client, .range = s->range};
     int rc = engine_segment_open(e, s->client, s->base, s->length);
 
-    if (rc >= 0)
-        host_table_add_segment(c->target->host_table, (uint32_t)rc, &attached);
+    if (rc < 0)
+        return rc;
+    host_table_add_segment(c->target->host_table, (uint32_t)rc, &attached);
+    (void)engine_segment_find(e, (uint32_t)rc, &found);
+    s->generation = found.generation;
     return rc;
 }
 

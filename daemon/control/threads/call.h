@@ -51,6 +51,7 @@ enum call_kind {
 
 struct call_session {
     uint32_t client, context;
+    uint32_t generation; /* out */
     void *base;
     struct session_sizes sizes;
     uint32_t mark;
@@ -61,6 +62,7 @@ struct call_session {
 
 struct call_segment {
     uint32_t client, segment;
+    uint32_t generation; /* out */
     void *base;
     uint64_t length;
     int range;

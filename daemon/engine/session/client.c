@@ -93,6 +93,7 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
                           .context = context,
                           .sizes = *sizes,
                           .mark = mark,
+                          .generation = (s->generation + 1) % ENGINE_GENERATIONS,
                           .first_flow = NONE,
                           .first_inflow = NONE};
     queue_init(&s->spill, SPILL_SHIFT);
@@ -152,6 +153,7 @@ int engine_session_find(const struct engine *e, uint32_t session, struct engine_
         return -ENOENT;
     *out = (struct engine_session_found){.client = s->client,
                                          .context = s->context,
+                                         .generation = s->generation,
                                          .sizes = s->sizes,
                                          .mark = s->mark,
                                          .offloads = e->session_live[session].offloads,
@@ -197,6 +199,7 @@ static int segment_register(struct engine *e, uint32_t segment, void *base)
 
 int engine_segment_open(struct engine *e, uint32_t client, void *base, uint64_t length)
 {
+    struct segment *s;
     uint32_t free;
     int r;
 
@@ -205,13 +208,15 @@ int engine_segment_open(struct engine *e, uint32_t client, void *base, uint64_t 
     free = table_take(e, TABLE_SEGMENTS);
     if (free == NONE)
         return -ENOSPC;
-    e->segments[free] = (struct segment){.client = client, .length = length};
+    s = &e->segments[free];
+    *s = (struct segment){
+        .client = client, .length = length, .generation = (s->generation + 1) % ENGINE_GENERATIONS};
     r = segment_register(e, free, base);
     if (r < 0) {
         arena_rollback(&e->arena);
         return r;
     }
-    set32(e, &e->segments[free].state, SEGMENT_OPEN);
+    set32(e, &s->state, SEGMENT_OPEN);
     commit(e);
     return (int)free;
 }
@@ -229,8 +234,10 @@ int engine_segment_find(const struct engine *e, uint32_t segment, struct engine_
 
     if (segment >= e->config.segments_max || s->state == SEGMENT_FREE)
         return -ENOENT;
-    *out = (struct engine_segment_found){
-        .client = s->client, .length = s->length, .closing = s->state == SEGMENT_CLOSING};
+    *out = (struct engine_segment_found){.client = s->client,
+                                         .generation = s->generation,
+                                         .length = s->length,
+                                         .closing = s->state == SEGMENT_CLOSING};
     return 0;
 }
 

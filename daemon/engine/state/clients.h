@@ -52,6 +52,7 @@ struct session {
     uint32_t context;
     struct session_sizes sizes;
     uint32_t mark;         /* a number of the caller's, which engine_session_find returns */
+    uint32_t generation;   /* ENGINE_GENERATIONS */
     uint32_t first_flow;   /* list of this context's flows */
     uint32_t first_inflow; /* list of the inflows that end here */
     uint32_t in_order;     /* 1: the client itself has closed the context */
@@ -88,7 +89,7 @@ struct segment {
     uint32_t client;
     uint64_t length;
     uint32_t regions;
-    uint32_t unused;
+    uint32_t generation; /* ENGINE_GENERATIONS */
 };
 
 enum region_state {
