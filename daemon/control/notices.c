@@ -16,8 +16,10 @@ static void client_closed(struct worker *w, uint32_t handle)
 {
     struct client *c = worker_client(w, handle);
 
-    if (!c)
+    if (!c) {
+        request_hello_orphan_left(w);
         return;
+    }
     w->by_handle[handle] = NULL;
     w->clients--;
     request_hello_rank_left(c);

@@ -486,6 +486,26 @@ static void handle_is_reused(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(d.said, "(signal 9): it is started again"));
 }
 
+/* A rank leaves, and the daemon dies before its engine has released the rank. Where the rank comes
+ * back then, it waits until the engine of the next daemon has. */
+static void comes_back(void)
+{
+    pid_t daemon;
+
+    start(odd_program, "tardy");
+    daemon = process_child(d.pid);
+    (void)be_odd();
+    close(rank);
+    CU_ASSERT_TRUE(daemon_says(&d, "has left"));
+    CU_ASSERT_TRUE(raw_is_served(&d)); /* the daemon has noted that the client has left */
+    kill(daemon, SIGKILL);
+    (void)next_daemon(daemon);
+    rank = raw_connect(&d);
+    CU_ASSERT_EQUAL(raw_hello(rank, "handed", 0, 1), 0);
+    CU_ASSERT_NOT_EQUAL(access(getenv("PWCD_ODD_FILE"), F_OK), 0);
+    stop();
+}
+
 static void cannot_be_opened(void)
 {
     fails_at_first("unopened");
@@ -499,13 +519,19 @@ static void cannot_be_forked(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {
-        {"again and again", again_and_again},   {"does not come up", does_not_come_up},
-        {"asked meanwhile", asked_meanwhile},   {"wrongly configured", wrongly_configured},
-        {"stands still", stands_still},         {"hung up meanwhile", hung_up_meanwhile},
-        {"dies when ready", dies_when_ready},   {"ended meanwhile", ended_meanwhile},
-        {"handle is reused", handle_is_reused}, {"cannot be opened", cannot_be_opened},
-        {"cannot be forked", cannot_be_forked}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"again and again", again_and_again},
+                           {"does not come up", does_not_come_up},
+                           {"asked meanwhile", asked_meanwhile},
+                           {"wrongly configured", wrongly_configured},
+                           {"stands still", stands_still},
+                           {"hung up meanwhile", hung_up_meanwhile},
+                           {"dies when ready", dies_when_ready},
+                           {"ended meanwhile", ended_meanwhile},
+                           {"handle is reused", handle_is_reused},
+                           {"comes back", comes_back},
+                           {"cannot be opened", cannot_be_opened},
+                           {"cannot be forked", cannot_be_forked},
+                           CU_TEST_INFO_NULL};
     char file[64];
 
     signal(SIGPIPE, SIG_IGN);

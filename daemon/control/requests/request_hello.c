@@ -158,19 +158,16 @@ static bool is_same_rank(const struct client *a, const struct client *b)
     return a->uid == b->uid && a->rank == b->rank && strcmp(a->job, b->job) == 0;
 }
 
-/* Whether an earlier client of the same rank has ended, and only the engine has not released it
- * yet. A rank that is started again at once must not be refused for this reason. */
-static bool rank_is_leaving(const struct client *client)
+/* Whether an earlier client of the same rank lives. Where the engine has the rank, but no client of
+ * it lives, the client has ended, maybe in an earlier process, and only the engine has not released
+ * it yet. A rank that is started again at once must not be refused for this reason. */
+static bool rank_is_live(const struct client *client)
 {
-    bool leaving = false;
-
     for (const struct client *c = client->control->clients; c; c = c->next)
-        if (c != client && is_same_rank(c, client) && client_is_in_engine(c)) {
-            if (c->state != CLIENT_ENDING)
-                return false;
-            leaving = true;
-        }
-    return leaving;
+        if (c != client && is_same_rank(c, client) && client_is_in_engine(c) &&
+            c->state != CLIENT_ENDING)
+            return true;
+    return false;
 }
 
 static void opened(struct call *call)
@@ -196,7 +193,7 @@ static void opened(struct call *call)
         welcome(c); /* the home has given the rank already */
     } else if (call->result >= 0) {
         attach(c);
-    } else if (call->result == -EADDRINUSE && rank_is_leaving(c)) {
+    } else if (call->result == -EADDRINUSE && !rank_is_live(c)) {
         c->awaits_rank = true;
     } else if (call->result == -EADDRINUSE) {
         snprintf(text, sizeof(text),
@@ -300,6 +297,15 @@ static void open_in_engine(struct client *c)
         .uid = c->uid, .pid = (uint32_t)c->pid, .rank = c->rank, .size = c->size};
     memcpy(call->client.job, c->job, sizeof(c->job));
     call_post(c->worker->progress, call);
+}
+
+void request_hello_orphan_left(const struct worker *w)
+{
+    for (struct client *c = w->control->clients; c; c = c->next)
+        if (c->awaits_rank && c->state != CLIENT_ENDING && c->worker == w) {
+            c->awaits_rank = false;
+            open_in_engine(c);
+        }
 }
 
 void request_hello_rank_left(const struct client *left)

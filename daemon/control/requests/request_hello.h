@@ -10,5 +10,8 @@ void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello);
 /* Sends to the engine again each Hello that waited for the rank of this client, which has left the
  * engine. */
 void request_hello_rank_left(const struct client *left);
+/* As request_hello_rank_left, for a client of an earlier process, of which only the engine knew:
+ * all that wait for this engine try again. */
+void request_hello_orphan_left(const struct worker *w);
 
 #endif

@@ -15,7 +15,8 @@
  *     unforked  its keeper cannot start it, once, as above
  *     reusing   from the next close of a context on, its control thread stands still after calls
  *               about contexts, and dies after it has posted an open, once, as above
- *     ended     it gets SIGTERM when it stops its engines, once, as above
+ *     tardy     its engine ends no client, until it was asked to open one whose rank is live, once,
+ * as above ended     it gets SIGTERM when it stops its engines, once, as above
  *
  * PWCD_ODD_CONFIG names the file that this daemon reads as the system's configuration.
  *
@@ -77,6 +78,10 @@ void __wrap_handshake_begin(struct handshake *h, const struct handshake_identity
 
 void __real_call_post(struct progress *progress, struct call *call);
 void __wrap_call_post(struct progress *progress, struct call *call);
+int __real_engine_client_open(struct engine *e, const struct engine_client_info *info);
+int __wrap_engine_client_open(struct engine *e, const struct engine_client_info *info);
+void __real_engine_client_close(struct engine *e, uint32_t client);
+void __wrap_engine_client_close(struct engine *e, uint32_t client);
 uint64_t __real_progress_cpu_ns(const struct progress *p);
 uint64_t __wrap_progress_cpu_ns(const struct progress *p);
 
@@ -187,6 +192,26 @@ void __wrap_call_post(struct progress *progress, struct call *call)
     look_away(kind);
     if (lost && is_odd("late"))
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+}
+
+static uint32_t clients_kept; /* clients below this number were not ended */
+
+int __wrap_engine_client_open(struct engine *e, const struct engine_client_info *info)
+{
+    int rc = __real_engine_client_open(e, info);
+
+    if (rc == -EADDRINUSE && is_odd_once("tardy"))
+        for (uint32_t i = 0; i < clients_kept; i++)
+            __real_engine_client_close(e, i);
+    return rc;
+}
+
+void __wrap_engine_client_close(struct engine *e, uint32_t client)
+{
+    if (is_odd("tardy") && access(getenv("PWCD_ODD_FILE"), F_OK) == 0)
+        clients_kept = client + 1;
+    else
+        __real_engine_client_close(e, client);
 }
 
 uint64_t __wrap_progress_cpu_ns(const struct progress *p)
