@@ -308,10 +308,14 @@ static uint32_t ways_of(const struct engine_offload_info *info)
 static int region_check(const struct engine *e, const struct engine_offload_info *info)
 {
     const struct engine_range *host = &info->host;
-    const struct region *region = &e->regions[host->slot];
-    bool knows = region->packet > 0 && region->ways == ways_of(info);
+    const struct region *region;
+    bool knows;
 
-    if (host->length == 0 || host->offset != 0 || host->length != region->length ||
+    if (host->length == 0) /* then range_check has not looked at the slot */
+        return -EINVAL;
+    region = &e->regions[host->slot];
+    knows = region->packet > 0 && region->ways == ways_of(info);
+    if (host->offset != 0 || host->length != region->length ||
         !(region->rights & ENGINE_REMOTE_WRITE))
         return -EINVAL;
     if (region->offload != NONE)

@@ -387,6 +387,8 @@ static void test_refused(void)
     CU_ASSERT_EQUAL(create(&info), -EINVAL);
     info = good, info.host.length = 0;
     CU_ASSERT_EQUAL(create(&info), -EINVAL);
+    info.host.slot = UINT32_MAX; /* an empty window may have any slot */
+    CU_ASSERT_EQUAL(create(&info), -EINVAL);
     CU_ASSERT_EQUAL(world_region_open(scene.world, 1, 0, ENGINE_REMOTE_READ, &key), 0);
     info = good, info.host.slot = key.slot, info.host.generation = key.generation;
     CU_ASSERT_EQUAL(create(&info), -EINVAL);
