@@ -624,31 +624,40 @@ static void test_counters(void)
     CU_ASSERT_EQUAL(call(HELPER_NOW, 0, 0, 0, 0, 0), 1234);
 }
 
-/* Guards that the clock is looked at every 4 KiB within a long helper. */
+/* Guards that the clock is looked at every 4 KiB within a long helper, and every 128 blocks. */
 static void test_time_of_helpers(void)
 {
     static const struct {
         enum handler_helper helper;
         uint64_t args[5];
+        uint64_t block;
     } rows[] = {
-        {HELPER_COPY, {(uint64_t)HANDLER_HOST << 61, ((uint64_t)HANDLER_HOST << 61) + 1, 16000}},
-        {HELPER_COPY, {((uint64_t)HANDLER_HOST << 61) + 1, (uint64_t)HANDLER_HOST << 61, 16000}},
-        {HELPER_HASH, {(uint64_t)HANDLER_HOST << 61, 16000}},
-        {HELPER_FIND, {(uint64_t)HANDLER_HOST << 61, 2000, 1}},
-        {HELPER_COMPARE, {(uint64_t)HANDLER_HOST << 61, (uint64_t)HANDLER_HOST << 61, 16000}},
+        {HELPER_COPY, {(uint64_t)HANDLER_HOST << 61, ((uint64_t)HANDLER_HOST << 61) + 1, 16000}, 0},
+        {HELPER_COPY, {((uint64_t)HANDLER_HOST << 61) + 1, (uint64_t)HANDLER_HOST << 61, 16000}, 0},
+        {HELPER_HASH, {(uint64_t)HANDLER_HOST << 61, 16000}, 0},
+        {HELPER_FIND, {(uint64_t)HANDLER_HOST << 61, 2000, 1}, 0},
+        {HELPER_COMPARE, {(uint64_t)HANDLER_HOST << 61, (uint64_t)HANDLER_HOST << 61, 16000}, 0},
         {HELPER_ACCUMULATE,
-         {(uint64_t)HANDLER_HOST << 61, ((uint64_t)HANDLER_HOST << 61) + 8000, 1000, WORD_U64, 1}},
+         {(uint64_t)HANDLER_HOST << 61, ((uint64_t)HANDLER_HOST << 61) + 8000, 1000, WORD_U64, 1},
+         0},
         {HELPER_SCATTER,
-         {((uint64_t)HANDLER_HOST << 61) + 8000, (uint64_t)HANDLER_HOST << 61, 8000, STATE(0)}},
+         {((uint64_t)HANDLER_HOST << 61) + 8000, (uint64_t)HANDLER_HOST << 61, 8000, STATE(0)},
+         8},
+        {HELPER_SCATTER,
+         {((uint64_t)HANDLER_HOST << 61) + 8000, (uint64_t)HANDLER_HOST << 61, 129, STATE(0)},
+         1},
+        {HELPER_GATHER,
+         {((uint64_t)HANDLER_HOST << 61) + 8000, (uint64_t)HANDLER_HOST << 61, 129, STATE(0)},
+         1},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct handler_vector vector = {.block = 8, .stride = 8};
+        struct handler_vector vector = {.block = rows[i].block, .stride = rows[i].block};
 
         bench_reset(b);
         memcpy(b->state, &vector, sizeof(vector));
         b->tick = 1000;
-        b->run.time = 2999; /* the third look is after the helper's first 4 KiB */
+        b->run.time = 2999; /* the look after the helper's first 4 KiB */
         b->run.units = 1 << 20;
         call(rows[i].helper, rows[i].args[0], rows[i].args[1], rows[i].args[2], rows[i].args[3],
              rows[i].args[4]);
