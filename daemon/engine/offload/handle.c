@@ -294,6 +294,8 @@ static int run_handlers(struct work *m, uint32_t client)
         r = stored_rests(m) ? -ENOBUFS : await_turn(m, client);
         if (r == 0)
             r = handler(m);
+        if (m->h.flags & HANDLED_STORED) /* of any number of packets */
+            work_charge(m, client);
         if (!work_client_lives(m) && m->h.status == 0) {
             m->h.status = -EHOSTDOWN;
             m->h.stage = HANDLER_STAGES;

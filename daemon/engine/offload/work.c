@@ -10,7 +10,7 @@
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/doubt.h"
 
-#define CHARGED_TIMES 4u /* bound of the time charged for one message, in units of handler_us */
+#define CHARGED_TIMES 4u /* bound of the time charged at once, in units of handler_us */
 
 void work_note(const struct work *m)
 {
@@ -188,6 +188,7 @@ int work_run(struct work *m)
     if (m->units == 0)
         m->begun = run.begun;
     m->units += run.used;
+    m->ran = true;
     doubt_end(e);
     if (r < 0 || work_memory_faulted(m)) {
         work_memory_gone(m);
@@ -204,12 +205,14 @@ int work_run(struct work *m)
     return 0;
 }
 
-void work_charge(const struct work *m, uint32_t client)
+void work_charge(struct work *m, uint32_t client)
 {
     struct engine *e = m->e;
-    uint64_t units = m->units, most = CHARGED_TIMES * 1000 * (uint64_t)e->config.handler_us;
+    uint64_t used = m->units, most = CHARGED_TIMES * 1000 * (uint64_t)e->config.handler_us;
+    uint64_t units = used;
 
-    if (units == 0 || !handlers_in_turns(e, client))
+    m->units = 0;
+    if (used == 0 || !handlers_in_turns(e, client))
         return;
     if (e->host->clock) {
         uint64_t took = (e->host->clock(e->host->context) - m->begun) / HANDLER_UNIT_NS;
@@ -217,7 +220,7 @@ void work_charge(const struct work *m, uint32_t client)
         took = took < most / HANDLER_UNIT_NS ? took : most / HANDLER_UNIT_NS;
         units = took > units ? took : units;
     }
-    e->offloads.spent += units - m->units;
+    e->offloads.spent += units - used;
     handlers_charge(e, client, units);
 }
 

@@ -25,8 +25,9 @@ struct work {
     uint32_t offload;
     uint32_t event; /* bytes of the default action's event, and for an observed get of a fault's
                      * event */
-    uint64_t units; /* units that its handlers have taken in this call */
-    uint64_t begun; /* ns: when the first run of this call began */
+    bool ran;       /* a handler has run in this call */
+    uint64_t units; /* units of the runs that are not charged yet */
+    uint64_t begun; /* ns: when the first of these runs began */
     /* The record's part of the message: all of it, except for a message in several packets. */
     struct packet_bytes bytes;
     uint32_t header; /* bytes of the header, where one is due */
@@ -93,9 +94,9 @@ int work_run(struct work *m);
  * client for that, and ends the message. */
 bool work_memory_faulted(const struct work *m);
 void work_memory_gone(struct work *m);
-/* Charges the handlers' units to the client; or their time where that is more, up to a bound,
- * because the thread may have been preempted. */
-void work_charge(const struct work *m, uint32_t client);
+/* Charges the units of the runs since the last call to the client; or their time where that is
+ * more, up to a bound, because the thread may have been preempted. */
+void work_charge(struct work *m, uint32_t client);
 /* Cuts a message that can't end, after a handler has run on it: drops the rest of it, and the
  * completion handler is next. */
 void work_cut(struct work *m);

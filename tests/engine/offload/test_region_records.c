@@ -208,6 +208,27 @@ static void behind_a_stored_put(void)
     }
 }
 
+/* Guards that the time of each handler counts as units of the step before the next handler runs, so
+ * that a stored put whose handlers are slow rests where another client has work. */
+static void time_of_a_stored_put(void)
+{
+    for (uint32_t slow = 0; slow < 2; slow++) {
+        uint32_t handle;
+        struct bench *b = new_bench_with(&handle, ENGINE_OFFLOAD_PLACED);
+        struct packet_record p = stored(b);
+
+        poke_config(b->engine)->packed_max = PART;
+        bench_clock(b);
+        b->clock_tick = slow ? 10000 : 0; /* two looks take longer than OFFLOAD_STEP_UNITS */
+        poke_other_work(b->engine);
+        CU_ASSERT_TRUE_FATAL(bench_send_unseen(b, &p, sizeof(p.w)));
+        for (int i = 0; i < 4 && peek_offload(b->engine, handle).counters[HANDLER_HEADER] == 0; i++)
+            bench_steps(b, 1);
+        check_runs(b, handle, 1, slow ? 0 : TOTAL / PART, !slow);
+        bench_free(b);
+    }
+}
+
 /* Guards that a packet after the first one is written nowhere when it names another region, or an
  * earlier life of the put's own region. */
 static void packets_of_another_region(void)
@@ -718,6 +739,7 @@ int main(void)
                            {"stored where there are packets", stored_elsewhere},
                            {"stored and refused", stored_and_refused},
                            {"behind a stored put", behind_a_stored_put},
+                           {"time of a stored put", time_of_a_stored_put},
                            {"packets of another region", packets_of_another_region},
                            {"bytes of a cut", bytes_of_a_cut},
                            {"packets of a plain region", packets_of_a_plain_region},

@@ -36,8 +36,7 @@ void stored_next(struct work *m)
 
 bool stored_rests(const struct work *m)
 {
-    return m->h.flags & HANDLED_STORED && m->units > 0 &&
-           m->e->offloads.spent >= OFFLOAD_STEP_UNITS;
+    return m->h.flags & HANDLED_STORED && m->ran && m->e->offloads.spent >= OFFLOAD_STEP_UNITS;
 }
 
 /* ---- Longs ----------------------------------------------------------------------------------- */
