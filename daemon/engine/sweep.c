@@ -28,6 +28,8 @@
 #define FLOW_REMOTES  512u
 /* REVOKEs that leave in one step. */
 #define STEP_ASKS 1024u
+/* Targets of offloads that end in one step; the offload that reaches this number ends, too. */
+#define STEP_TARGETS 1024u
 
 /* In the first sweep: closes what the caller has not attached, because it never knew of the entry
  * or has lost the mapping. */
@@ -321,7 +323,8 @@ static int session_sweep(struct engine *e, uint32_t session)
 
 static void session_leave(struct engine *e, uint32_t session)
 {
-    offloads_leave(e, session);
+    if (!offloads_leave(e, session))
+        return;
     bind_forget_owner(e, owner_of(OWNER_SESSION, session));
     if (!session_sweep(e, session))
         return;
@@ -412,6 +415,7 @@ void sweep(struct engine *e)
     }
     e->sweeping = false;
     e->asks_left = STEP_ASKS;
+    e->offloads.targets_left = STEP_TARGETS;
     /* A table comes after the tables whose entries its own entries wait for. */
     for (const struct visit *v = visits; v < visits + TABLES && v->leaves && !e->sweeping; v++) {
         const struct leaving *leaving = &e->leaving[v->table];

@@ -41,7 +41,8 @@ static void unbind(struct engine *e, uint32_t remote)
     table_leaves(e, TABLE_REMOTES, remote);
 }
 
-/* Unbinds all that an offload has bound, also remotes that its row does not name yet. */
+/* After a restart: unbinds all that an offload has bound, also a remote that its row does not name
+ * yet. Walks all remotes of the context. */
 static void unbind_all(struct engine *e, uint32_t session, uint32_t handle)
 {
     for (uint32_t f = e->sessions[session].first_flow; f != NONE; f = e->flows[f].next) {
@@ -56,8 +57,8 @@ static void unbind_all(struct engine *e, uint32_t session, uint32_t handle)
     }
 }
 
-/* Unbinds the targets of an open offload. A death may have cut an earlier call short: then a remote
- * may belong to another owner by now. */
+/* Unbinds the targets that the offload's row names. A death may have cut an earlier call short:
+ * then a remote may belong to another owner by now. */
 static void unbind_targets(struct engine *e, uint32_t offload)
 {
     const struct offload *o = &e->offloads.table[offload];
@@ -106,21 +107,27 @@ static void leave_region(struct engine *e, const struct offload *o)
         set32(e, &region->packet, 0);
 }
 
+/* Whether one more offload may end in this step, by the targets of those that have ended; if not,
+ * the next sweep continues. */
+static bool may_end(struct engine *e)
+{
+    e->sweep |= e->offloads.targets_left == 0;
+    return e->offloads.targets_left > 0;
+}
+
 static void remove_offload(struct engine *e, uint32_t offload)
 {
     struct offload *o = &e->offloads.table[offload];
-    uint32_t client = e->sessions[o->session].client;
+    uint32_t client = e->sessions[o->session].client, *left = &e->offloads.targets_left;
 
+    *left -= o->targets < *left ? o->targets : *left;
     cuts_give_up_turn(e, offload);
     e->session_live[o->session].offloads--;
     if (o->takes == OFFLOAD_PUTS)
         leave_region(e, o);
     else
         chain_remove(&e->offloads.by_index, offload);
-    if (o->state == OFFLOAD_BINDING)
-        unbind_all(e, o->session, offload_handle_of(o, offload));
-    else
-        unbind_targets(e, offload);
+    unbind_targets(e, offload);
     program_release(e, o->program);
     hold_regions(e, o, -1);
     set32(e, &e->clients[client].offloads, e->clients[client].offloads - 1);
@@ -155,9 +162,9 @@ static void bound(struct engine *e, uint32_t remote, int32_t status)
     if (offload == NONE)
         return;
     o = &e->offloads.table[offload];
-    if (status == 0)
-        set32(e, &offload_targets(&e->offloads, offload)[target].remote, remote);
-    else if (o->bind_status == 0)
+    if (status < 0)
+        set32(e, &offload_targets(&e->offloads, offload)[target].remote, NONE);
+    if (status < 0 && o->bind_status == 0)
         set32(e, (uint32_t *)&o->bind_status, (uint32_t)status);
     set32(e, &o->unbound, o->unbound - 1);
     table_leaves(e, TABLE_OFFLOADS, offload); /* the sweep continues with the offload */
@@ -226,8 +233,9 @@ static int bind_target(struct engine *e, uint32_t offload, uint32_t target)
                                bind_cookie(offload_handle_of(o, offload), target));
 }
 
-/* Begins binds, up to BINDS_AT_ONCE at a time. A bind that can't begin counts as ended, and no
- * further one begins. Returns whether some have not ended. */
+/* Begins binds, up to BINDS_AT_ONCE at a time. The row names each remote from now on, so that the
+ * offload's end finds it. A bind that can't begin counts as ended, and no further one begins.
+ * Returns whether some have not ended. */
 static bool bind_targets(struct engine *e, uint32_t offload)
 {
     struct offload *o = &e->offloads.table[offload];
@@ -235,12 +243,15 @@ static bool bind_targets(struct engine *e, uint32_t offload)
 
     while (*begun < o->targets && o->bind_status == 0 &&
            *begun + o->unbound < o->targets + BINDS_AT_ONCE) {
-        int rc = bind_target(e, offload, (*begun)++);
+        uint32_t target = (*begun)++;
+        int rc = bind_target(e, offload, target);
 
-        if (rc >= 0)
-            continue;
-        set32(e, (uint32_t *)&o->bind_status, (uint32_t)rc);
-        set32(e, &o->unbound, o->unbound - 1);
+        if (rc >= 0) {
+            set32(e, &offload_targets(&e->offloads, offload)[target].remote, (uint32_t)rc);
+        } else {
+            set32(e, (uint32_t *)&o->bind_status, (uint32_t)rc);
+            set32(e, &o->unbound, o->unbound - 1);
+        }
         commit(e);
     }
     return *begun + o->unbound > o->targets;
@@ -261,6 +272,8 @@ bool offload_leaves(struct engine *e, uint32_t offload)
     cuts_give_up_turn(e, offload);
     if (o->state != OFFLOAD_BINDING || bind_targets(e, offload))
         return false;
+    if (o->bind_status < 0 && !may_end(e))
+        return true;
     ready(e, offload, o->bind_status);
     if (o->bind_status < 0) {
         remove_offload(e, offload);
@@ -490,15 +503,20 @@ int engine_offload_enable(struct engine *e, uint32_t session, uint32_t handle)
     return offload == NONE ? -EINVAL : change_state(e, offload, OFFLOAD_OPEN);
 }
 
-void offloads_leave(struct engine *e, uint32_t session)
+bool offloads_leave(struct engine *e, uint32_t session)
 {
     if (e->clients[e->sessions[session].client].offloads == 0)
-        return;
-    for (uint32_t i = 0; i < OFFLOADS_MAX; i++)
-        if (e->offloads.table[i].state != OFFLOAD_FREE && e->offloads.table[i].session == session)
-            end_offload(e, i);
+        return true;
+    for (uint32_t i = 0; i < OFFLOADS_MAX; i++) {
+        if (e->offloads.table[i].state == OFFLOAD_FREE || e->offloads.table[i].session != session)
+            continue;
+        if (!may_end(e))
+            return false;
+        end_offload(e, i);
+    }
     gets_forget(e, session);
     bind_forget_owner(e, owner_of(OWNER_OFFLOADS, session));
+    return true;
 }
 
 void offloads_inherit(struct engine *e)
@@ -510,6 +528,7 @@ void offloads_inherit(struct engine *e)
             continue;
         e->session_live[o->session].offloads++;
         if (o->state == OFFLOAD_BINDING) {
+            unbind_all(e, o->session, offload_handle_of(o, i));
             remove_offload(e, i);
             continue;
         }

@@ -14,8 +14,9 @@ extern const struct owner_kind owner_offloads;
 /* The sweep's visit: opens an offload whose targets are bound; cuts puts; removes an offload that
  * an earlier process was to destroy. False: the offload need not be visited again. */
 bool offload_leaves(struct engine *e, uint32_t offload);
-/* Removes the offloads of a context that is on its way out. */
-void offloads_leave(struct engine *e, uint32_t session);
+/* Removes the offloads of a context that is on its way out. False: some are left to the next
+ * sweep. */
+bool offloads_leave(struct engine *e, uint32_t session);
 /* After a restart: finds offloads by their index again, and removes each offload whose targets were
  * still being bound, because its caller asks again. */
 void offloads_inherit(struct engine *e);

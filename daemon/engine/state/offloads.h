@@ -69,7 +69,7 @@ struct offload {
  * targets. */
 struct offload_target {
     uint64_t endpoint; /* rank and context that the remote leads to */
-    uint32_t remote;   /* a remote of the context's offloads, or NONE */
+    uint32_t remote;   /* a remote of the context's offloads, or NONE; the bind may be under way */
     uint32_t given;    /* the client's remote; not used once `remote` is there */
 };
 static_assert(sizeof(struct offload_target) == 16, "256 of them are a page");
@@ -209,8 +209,9 @@ struct offloads {
     struct cut_turns cut_turns;
     struct handler_turns turns;
     struct handler_gets gets;
-    uint64_t again_at; /* ns: operations that wait for room to send try again; 0: none waits */
-    uint32_t pauses;   /* how often the pause has doubled since a send ended */
+    uint32_t targets_left; /* targets of offloads that may still end in this step */
+    uint64_t again_at;     /* ns: operations that wait for room to send try again; 0: none waits */
+    uint32_t pauses;       /* how often the pause has doubled since a send ended */
 };
 
 /* The targets of an offload, by number. */

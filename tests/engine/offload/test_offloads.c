@@ -506,6 +506,70 @@ static void test_unbindable(void)
     check_unbindable(&options, true, -EHOSTUNREACH); /* the client has let go of its remote */
 }
 
+/* Makes rounds until nothing moves. Returns how many offloads of the engine have ended in one round
+ * at most. */
+static uint32_t most_ends(struct world *w, const struct engine *e)
+{
+    uint32_t most = 0, before = peek_census(e).offloads;
+
+    while (world_round(w)) {
+        uint32_t now = peek_census(e).offloads;
+
+        most = now < before && before - now > most ? before - now : most;
+        before = now;
+    }
+    return most;
+}
+
+/* Guards that a step ends no second offload with 1,024 targets, neither when their context is
+ * closed, nor when their targets cannot be bound; and that all remotes are given back. */
+static void test_ends_of_many_targets(void)
+{
+    enum { OFFLOADS = 3 };
+    static const uint32_t quotas[] = {0, 1600}; /* all are bound; none is */
+
+    for (size_t row = 0; row < COUNT(quotas); row++) {
+        const struct world_options options = {
+            .seed = row + 1,
+            .nodes = 2,
+            .limits = {.remotes_max = 4000, .chunks_max = 512, .binds_client = quotas[row]}};
+        struct engine_offload_info info = {.target_count = ENGINE_OFFLOAD_TARGETS};
+        uint32_t *targets = calloc(ENGINE_OFFLOAD_TARGETS, sizeof(*targets)), all;
+        const struct engine *e;
+        struct world *w;
+        int request;
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(targets);
+        CU_ASSERT_EQUAL_FATAL(world_open(&options, &w), 0);
+        e = w->nodes[1].engine;
+        for (uint32_t i = 0; i < 2; i++)
+            world_client_open(w, i, i, 1);
+        world_settle(w, 10000);
+        request = world_bind(w, 1, 0, 0, 0, NULL);
+        CU_ASSERT_EQUAL(world_await(w, request), 0);
+        for (uint32_t i = 0; i < ENGINE_OFFLOAD_TARGETS; i++)
+            targets[i] = w->requests[request].handle;
+        info.program = scene_program(w, 1);
+        info.targets = targets;
+        w->offload_error = quotas[row] > 0 ? -EDQUOT : 0;
+        for (info.index = 0; info.index < OFFLOADS; info.index++)
+            CU_ASSERT(create_at(w, 1, 0, &info) >= 0);
+        CU_ASSERT_EQUAL(most_ends(w, e), quotas[row] > 0);
+        CU_ASSERT_EQUAL(w->offloads_given_up, quotas[row] > 0 ? OFFLOADS : 0);
+        all = quotas[row] > 0 ? 0 : OFFLOADS * ENGINE_OFFLOAD_TARGETS;
+        CU_ASSERT_EQUAL(peek_census(e).remotes, all + 1); /* with the client's own */
+        world_context_close(w, 1, 0);
+        CU_ASSERT_EQUAL(most_ends(w, e), quotas[row] == 0);
+        CU_ASSERT_EQUAL(peek_census(e).remotes, 0);
+        CU_ASSERT_EQUAL(peek_census(e).offloads, 0);
+        world_request_free(w, request);
+        world_leave(w);
+        CU_ASSERT_FALSE(w->failed);
+        world_close(w);
+        free(targets);
+    }
+}
+
 /* ---- without room ---------------------------------------------------------------------------- */
 
 /* Guards that each handler runs once while the owner takes no events: rings and spill fill, and
@@ -710,6 +774,7 @@ int main(int argc, char **argv)
         {"given up", test_given_up},
         {"many targets", test_many_targets},
         {"targets that cannot be bound", test_unbindable},
+        {"ends of many targets", test_ends_of_many_targets},
         {"the owner sleeps", test_owner_sleeps},
         {"no room to send", test_again},
         {"exactly once, by seed", test_random_runs},
