@@ -433,6 +433,8 @@ static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
     *status = 0;
     if (r == OFFLOAD_DONE || r < 0)
         return r < 0 ? r : 0;
+    if (r == OFFLOAD_DEFAULT && a->kind == &arrival_put)
+        a->kind = &arrival_placed; /* a Long: a handler may have changed its bytes in place */
     r = take_directly(e, a, status);
     if (r == 0)
         offload_ended(e, a);

@@ -26,9 +26,9 @@ enum {
 /* ---- the offload ----------------------------------------------------------------------------- */
 
 /* The header handler adds 1 to the first byte of the data, through the host window, if `data` and
- * `place` name the same byte; then it sends a message to target 0, or says AGAIN. The completion
- * handler counts its runs, after some 4000 units. */
-static uint32_t load(struct bench *b)
+ * `place` name the same byte; then it sends a message to target 0, and returns this value, or says
+ * AGAIN. The completion handler counts its runs, after some 4000 units. */
+static uint32_t load(struct bench *b, uint32_t returned)
 {
     const struct handler_instruction code[] = {
         LOAD(3, 1, 72), /* place */
@@ -46,7 +46,7 @@ static uint32_t load(struct bench *b)
         ALU(CODE_MOV, 5, 0),
         HELPER(HELPER_MESSAGE),
         OR_AGAIN,
-        ALU(CODE_MOV, 0, HANDLER_PROCESS_DATA),
+        ALU(CODE_MOV, 0, returned),
         EXIT,
         ALU(CODE_MOV, 3, 2000),
         ALU(CODE_SUB, 3, 1),
@@ -78,9 +78,9 @@ static struct offload offload(const struct bench *b)
     return peek_offload(b->engine, (uint32_t)peek_offload_of(b->engine, 0, INDEX));
 }
 
-/* Opens a bench with an offload whose host window is a part of the region, and with node 1, the
- * test, as its target. */
-static struct bench *bench_with(bool window, unsigned rights)
+/* Opens a bench with an offload whose host window is a part of the region, whose header handler
+ * returns this value, and with node 1, the test, as its target. */
+static struct bench *bench_that(bool window, unsigned rights, uint32_t returned)
 {
     const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .entries = 64};
     struct bench *b = bench_new(&shape);
@@ -96,12 +96,17 @@ static struct bench *bench_with(bool window, unsigned rights)
         CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 0, 4096, rights, &b->key), 0);
     if (window)
         info.host = (struct engine_range){b->key.slot, b->key.generation, WINDOW, WINDOW_BYTES};
-    info.program = load(b);
+    info.program = load(b, returned);
     CU_ASSERT_FATAL(engine_offload_create(b->engine, 0, &info, 1) >= 0);
     bench_steps(b, 2);
     bench_bound(b, 1, 0, 3);
     CU_ASSERT_EQUAL_FATAL(offload(b).state, OFFLOAD_OPEN);
     return b;
+}
+
+static struct bench *bench_with(bool window, unsigned rights)
+{
+    return bench_that(window, rights, HANDLER_PROCESS_DATA);
 }
 
 /* ---- Longs ----------------------------------------------------------------------------------- */
@@ -318,6 +323,32 @@ static void placed_once(void)
     bench_free(b);
 }
 
+/* Guards that the client gets what the header handler has changed in place before it returned
+ * PROCEED, both where the bytes have come in the record and where they have travelled on their
+ * own. */
+static void changed_in_place(void)
+{
+    for (uint32_t packed = 0; packed < 2; packed++) {
+        struct bench *b = bench_that(true, 3, HANDLER_PROCEED);
+        const struct long_record r = placed(b, 1);
+        uint8_t value = 7;
+
+        b->session->handlers[0] |= 1 << INDEX;
+        memset(b->segment + PLACE, value, LENGTH);
+        if (packed)
+            send_packed(b, 1, ++value);
+        else
+            send_placed(b, &r);
+        CU_ASSERT_EQUAL(runs(b), 1);
+        CU_ASSERT_EQUAL(b->segment[PLACE], value + 1);
+        CU_ASSERT_EQUAL(b->segment[PLACE + 1], value);
+        CU_ASSERT(bench_events(b) > 0);
+        CU_ASSERT_EQUAL(last(b, WIRE_FAIL), 1);
+        CU_ASSERT_FALSE(b->broken || b->quarantined);
+        bench_free(b);
+    }
+}
+
 /* Guards a Long that waits when its offload is destroyed: the origin gets that status, and nothing
  * is placed any more. */
 static void without_its_offload(void)
@@ -390,6 +421,7 @@ int main(void)
                            {"another region", another_region},
                            {"what comes again", comes_again},
                            {"placed once", placed_once},
+                           {"changed in place", changed_in_place},
                            {"its offload has gone", without_its_offload},
                            {"between cuts", between_cuts},
                            {"not placed", not_placed},
