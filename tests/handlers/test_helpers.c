@@ -562,6 +562,26 @@ static void test_sends(void)
     CU_ASSERT(b->run.said_again);
 }
 
+/* Guards that a put or a get of 0 bytes leaves also where the offload has no host window. Then 0 is
+ * the only offset. */
+static void test_sends_without_host(void)
+{
+    static const enum handler_helper helpers[] = {HELPER_PUT_HOST, HELPER_GET};
+
+    for (size_t i = 0; i < COUNT(helpers); i++) {
+        bench_reset(b);
+        window_set(&b->run.windows, HANDLER_HOST, NULL, 0);
+        CU_ASSERT_EQUAL(call(helpers[i], WITH(1, 0), 5, 0, 0, 3), 0);
+        faults(RUN_NO_FAULT);
+        CU_ASSERT(b->sent == 1 && b->sends[0].send.length == 0 && b->sends[0].send.id == 3);
+        for (uint64_t offset = 0; offset < 2; offset++) {
+            call(helpers[i], WITH(1, 0), 5, offset, 1 - offset, 3);
+            faults(RUN_BAD_ADDRESS);
+        }
+        CU_ASSERT_EQUAL(b->sent, 1);
+    }
+}
+
 static void test_wrong_sends(void)
 {
     static const struct {
@@ -682,6 +702,7 @@ int main(void)
         {"words", test_words},
         {"numbers", test_numbers},
         {"sends", test_sends},
+        {"sends without host", test_sends_without_host},
         {"wrong sends", test_wrong_sends},
         {"counters", test_counters},
         {"time of helpers", test_time_of_helpers},
