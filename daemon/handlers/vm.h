@@ -46,7 +46,8 @@ struct vm_frame {
 struct vm {
     uint64_t reg[VM_REGISTERS];
     struct vm_frame frames[HANDLER_FRAMES];
-    uint64_t client; /* the client of the last run */
+    uint64_t client; /* the client of the last run; the owner may set 0 for none, so that the next
+                      * run counts as that of another client */
 };
 
 /* Runs the handler of r->stage to its end, and sets the result in *r. The host has set its part of

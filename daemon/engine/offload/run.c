@@ -2,12 +2,26 @@
 #include "daemon/engine/offload/run.h"
 
 #include <errno.h>
+#include <string.h>
 #include "daemon/engine/offload/puts/collect.h"
 #include "daemon/engine/offload/program.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/watch/probes.h"
 #include "daemon/engine/watch/trace.h"
 #include "daemon/handlers/vm.h"
+
+/* The client's number in runs; 0 is no client. */
+static uint64_t run_client(uint32_t client)
+{
+    return (uint64_t)client + 1;
+}
+
+void offload_new_client(struct engine *e, uint32_t client)
+{
+    memset(e->offloads.stacks + (uint64_t)client * HANDLER_STACK_BYTES, 0, HANDLER_STACK_BYTES);
+    if (e->offloads.vm->client == run_client(client))
+        e->offloads.vm->client = 0;
+}
 
 uint32_t offload_stage(const struct engine *e, const struct offload *o, uint32_t stage)
 {
@@ -141,7 +155,7 @@ int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
                         .stage = stage,
                         .host = e->host->clock ? &timed : &untimed,
                         .self = e,
-                        .client = (uint64_t)e->sessions[o->session].client + 1,
+                        .client = run_client(e->sessions[o->session].client),
                         .units = e->config.handler_units,
                         .time = UINT64_C(1000) * e->config.handler_us,
                         .again = again,

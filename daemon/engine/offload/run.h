@@ -16,6 +16,10 @@ struct packet_bytes {
     uint32_t header, data_at, data; /* lengths, and where the data begins */
 };
 
+/* Called before the client's first offload: an earlier client may have had the entry. Clears the
+ * stack, and has a barrier stand before the next run. */
+void offload_new_client(struct engine *e, uint32_t client);
+
 /* The first handler from `stage` on that the offload's program has, or HANDLER_STAGES. */
 uint32_t offload_stage(const struct engine *e, const struct offload *o, uint32_t stage);
 

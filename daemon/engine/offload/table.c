@@ -2,7 +2,6 @@
 #include "daemon/engine/offload/table.h"
 
 #include <errno.h>
-#include <string.h>
 #include "daemon/engine/offload/account.h"
 #include "daemon/engine/offload/puts/cuts.h"
 #include "daemon/engine/offload/find.h"
@@ -386,8 +385,7 @@ int engine_offload_create(struct engine *e, uint32_t session,
         return -ENOSPC;
     c = &e->clients[s->client];
     if (c->offloads == 0)
-        memset(e->offloads.stacks + (uint64_t)s->client * HANDLER_STACK_BYTES, 0,
-               HANDLER_STACK_BYTES);
+        offload_new_client(e, s->client);
     o = &e->offloads.table[offload];
     *o = (struct offload){.generation = (o->generation + 1) % OFFLOAD_GENERATIONS,
                           .session = session,

@@ -13,6 +13,7 @@
 #include "daemon/engine/ops/owner.h"
 #include "daemon/engine/team/blocks.h"
 #include "daemon/engine/team/instance.h"
+#include "daemon/handlers/vm.h"
 
 /* ---- entries of tables ----------------------------------------------------------------------- */
 
@@ -371,6 +372,11 @@ uint32_t peek_gets_room(const struct engine *e, uint32_t session)
 uint32_t peek_target(const struct engine *e, uint32_t offload, uint32_t target)
 {
     return offload_targets(&e->offloads, offload & (OFFLOADS_MAX - 1))[target].remote;
+}
+
+uint32_t peek_last_client(const struct engine *e)
+{
+    return (uint32_t)e->offloads.vm->client - 1;
 }
 
 struct offload peek_offload(const struct engine *e, uint32_t offload)

@@ -104,6 +104,8 @@ int peek_offload_of(const struct engine *e, uint32_t session, uint32_t index);
 struct offload peek_offload(const struct engine *e, uint32_t offload);
 /* The remote of a target of the offload of a handle, by number. */
 uint32_t peek_target(const struct engine *e, uint32_t offload, uint32_t target);
+/* The client of the last run of a handler, or UINT32_MAX: the next run changes clients. */
+uint32_t peek_last_client(const struct engine *e);
 /* How many gets the handlers of a session may send now. */
 uint32_t peek_gets_room(const struct engine *e, uint32_t session);
 /* Team memory that a team has taken. */

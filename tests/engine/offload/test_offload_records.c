@@ -463,6 +463,24 @@ static void units_of_a_step(void)
     bench_free(b);
 }
 
+/* Guards the barrier between two clients that use one entry one after the other: the first offload
+ * of the later client makes the next run change clients. */
+static void clients_of_one_entry(void)
+{
+    struct bench *b = new_bench();
+    uint32_t handle = join(b, 0, drops(b), ENGINE_OFFLOAD_QUIET, false);
+
+    CU_ASSERT_EQUAL(peek_last_client(b->engine), UINT32_MAX);
+    send_message(b, 0, 1, WIRE_NO_REPLY);
+    CU_ASSERT_EQUAL(peek_last_client(b->engine), 0);
+    CU_ASSERT_EQUAL_FATAL(engine_offload_destroy(b->engine, 0, handle), 0);
+    join(b, 0, drops(b), ENGINE_OFFLOAD_QUIET, false);
+    CU_ASSERT_EQUAL(peek_last_client(b->engine), UINT32_MAX);
+    send_message(b, 0, 2, WIRE_NO_REPLY);
+    CU_ASSERT_EQUAL(peek_last_client(b->engine), 0);
+    bench_free(b);
+}
+
 /* ---- views ----------------------------------------------------------------------------------- */
 
 /* Loads a handler that accesses memory where no window is. */
@@ -634,6 +652,7 @@ int main(void)
         {"a packet of a message", a_packet_of_a_message},
         {"units of a step", units_of_a_step},
         {"pauses of the machine", pauses_of_the_machine},
+        {"clients of one entry", clients_of_one_entry},
         {"rows and sums", rows_and_sums},
         {"sends that wait", sends_that_wait},
         {"a long packet", a_long_packet},
