@@ -54,11 +54,22 @@ static int await_replies(struct work *m)
     return allowed ? 0 : -ENOSPC;
 }
 
+/* Before the first handler of a message that may be cut: has the inflow hold the message, so that a
+ * death in that handler leaves a message to be cut, even if its record never comes again. */
+static void hold(const struct work *m)
+{
+    if (!work_in_packets(m) || offload_holds(m->in, m->h.sequence))
+        return;
+    work_note(m);
+    commit(m->e);
+}
+
 /* Runs the next handler. Returns 0; -ENOSPC: the record is to be refused; -ENOBUFS: not now. */
 static int handler(struct work *m)
 {
     int r = await_replies(m);
 
+    hold(m);
     if (r == 0)
         r = room(m);
     return r < 0 ? r : work_run(m);
@@ -151,21 +162,24 @@ static int end(struct work *m)
 
 /* ---- between handlers ------------------------------------------------------------------------ */
 
-/* Decides how the message continues if an earlier process may have run its next handler. */
-static void resolve(struct work *m)
+/* Decides how the message continues if an earlier process may have run its handler of this stage.
+ * The message may have been cut meanwhile. */
+static void resolve(struct work *m, uint32_t stage)
 {
     struct engine *e = m->e;
 
     m->h.open = 1;
     if (m->o && m->o->flags & ENGINE_OFFLOAD_REPEATABLE) {
-        m->h.flags |= HANDLED_RERUN;
+        if (m->h.stage == stage)
+            m->h.flags |= HANDLED_RERUN;
     } else {
         m->h.flags |= HANDLED_CUT;
         m->h.flags |= HANDLED_DROPS;
         m->h.status = -ECONNABORTED;
         if (work_in_record(m))
             m->h.dropped = m->h.total;
-        m->h.stage = !m->o || m->h.stage >= HANDLER_COMPLETION || m->h.kind == HANDLER_OBSERVED
+        m->h.stage = !m->o || stage >= HANDLER_COMPLETION || m->h.stage == HANDLER_STAGES ||
+                             m->h.kind == HANDLER_OBSERVED
                          ? HANDLER_STAGES
                          : offload_stage(e, m->o, HANDLER_COMPLETION);
     }
@@ -343,7 +357,7 @@ static int begin_any(struct work *m)
 int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
 {
     struct work m = work_by_inflow(e, a->w.op.flow, a);
-    uint32_t client = e->sessions[m.in->session].client;
+    uint32_t client = e->sessions[m.in->session].client, stage;
     int r;
 
     m.event = event;
@@ -353,6 +367,7 @@ int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
     if (r <= 0)
         return r < 0 ? r : a->w.op.head.kind == WIRE_PACKET ? OFFLOAD_DONE : OFFLOAD_NOT_OURS;
     handlers_note(e, client);
+    stage = m.h.stage;
     check(&m);
     if (m.h.status == 0 && work_wants_reply(&m)) {
         r = reply_flow_open(e, a->w.op.flow, REPLIER_OFFLOADS);
@@ -365,7 +380,7 @@ int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
     }
     if (m.in->in_doubt) {
         if (doubt_resolve(e, m.in, a->w.op.sequence))
-            resolve(&m);
+            resolve(&m, stage);
         commit(e);
     }
     check(&m);

@@ -240,6 +240,8 @@ void work_resume(struct work *m)
 
 bool work_is_untouched(const struct work *m)
 {
+    if (m->in->in_doubt && m->in->doubt == m->h.sequence)
+        return false;
     return m->h.stage == offload_stage(m->e, m->o, HANDLER_HEADER) && m->h.done == 0 &&
            !(m->h.flags & (HANDLED_RERUN | HANDLED_CUT));
 }

@@ -82,7 +82,7 @@ static inline bool work_origin_failed(const struct work *m)
 void work_note(const struct work *m);
 /* Continues the message as the arena has noted it. */
 void work_resume(struct work *m);
-/* Whether no handler has run on the message. */
+/* Whether no handler has run on the message, nor may have run when an earlier process died. */
 bool work_is_untouched(const struct work *m);
 /* Whether the client may still have handlers run. */
 bool work_client_lives(const struct work *m);
