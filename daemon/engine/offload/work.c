@@ -189,6 +189,7 @@ int work_run(struct work *m)
         m->begun = run.begun;
     m->units += run.used;
     m->ran = true;
+    m->latest = run.begun;
     doubt_end(e);
     if (r < 0 || work_memory_faulted(m)) {
         work_memory_gone(m);

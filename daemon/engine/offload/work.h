@@ -23,11 +23,12 @@ struct work {
     struct handled *noted; /* in the arena */
     struct offload *o;     /* NULL: it has gone */
     uint32_t offload;
-    uint32_t event; /* bytes of the default action's event, and for an observed get of a fault's
-                     * event */
-    bool ran;       /* a handler has run in this call */
-    uint64_t units; /* units of the runs that are not charged yet */
-    uint64_t begun; /* ns: when the first of these runs began */
+    uint32_t event;  /* bytes of the default action's event, and for an observed get of a fault's
+                      * event */
+    bool ran;        /* a handler has run in this call */
+    uint64_t latest; /* ns: when the latest run of this call began; 0: runs have no clock */
+    uint64_t units;  /* units of the runs that are not charged yet */
+    uint64_t begun;  /* ns: when the first of these runs began */
     /* The record's part of the message: all of it, except for a message in several packets. */
     struct packet_bytes bytes;
     uint32_t header; /* bytes of the header, where one is due */

@@ -230,6 +230,30 @@ static void time_of_a_stored_put(void)
     }
 }
 
+/* Guards that a stored put whose handlers are slow rests also where nobody else has work, and goes
+ * on in the next step. */
+static void slow_and_alone(void)
+{
+    uint32_t handle;
+    struct bench *b = new_bench_with(&handle, ENGINE_OFFLOAD_PLACED);
+    struct packet_record p = stored(b);
+    int steps = 0;
+
+    poke_config(b->engine)->packed_max = PART;
+    bench_clock(b);
+    b->clock = b->now;
+    b->clock_tick = 40000; /* two looks for each handler */
+    CU_ASSERT_TRUE_FATAL(bench_send_unseen(b, &p, sizeof(p.w)));
+    for (; steps < 4 && peek_offload(b->engine, handle).counters[HANDLER_HEADER] == 0; steps++)
+        bench_steps(b, 1);
+    CU_ASSERT(peek_offload(b->engine, handle).counters[HANDLER_PAYLOAD] > 0);
+    CU_ASSERT_EQUAL(peek_offload(b->engine, handle).counters[HANDLER_COMPLETION], 0);
+    bench_steps(b, 2);
+    check_runs(b, handle, 1, TOTAL / PART, 1);
+    CU_ASSERT_EQUAL(sent(b, WIRE_REFUSE), 0);
+    bench_free(b);
+}
+
 /* Guards that a packet after the first one is written nowhere when it names another region, or an
  * earlier life of the put's own region. */
 static void packets_of_another_region(void)
@@ -827,6 +851,7 @@ int main(void)
                            {"stored and refused", stored_and_refused},
                            {"behind a stored put", behind_a_stored_put},
                            {"time of a stored put", time_of_a_stored_put},
+                           {"slow and alone", slow_and_alone},
                            {"packets of another region", packets_of_another_region},
                            {"bytes of a cut", bytes_of_a_cut},
                            {"packets of a plain region", packets_of_a_plain_region},
