@@ -284,10 +284,11 @@ static int session_sweep(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
+    uint32_t remotes = FLOW_REMOTES;
 
     teams_forget_session(e, session);
     for (uint32_t n = 0; s->first_flow != NONE; n++) {
-        if (n == SESSION_FLOWS) {
+        if (n == SESSION_FLOWS || !bind_forget_flow(e, s->first_flow, &remotes)) {
             e->sweep = true;
             return 0;
         }
@@ -325,7 +326,6 @@ static void session_leave(struct engine *e, uint32_t session)
 {
     if (!offloads_leave(e, session))
         return;
-    bind_forget_owner(e, owner_of(OWNER_SESSION, session));
     if (!session_sweep(e, session))
         return;
     chain_remove(&e->sessions_of_endpoint, session);

@@ -25,17 +25,11 @@ static struct bench *large_bench(void)
     return b;
 }
 
-/* Guards a withdrawal of a region with many remotes: the answer waits for the last of them, and no
- * remote of another region ends. */
-static void revoked_in_pieces(void)
+/* Binds BOUND remotes by one flow; the last one has another key. */
+static void bind_many(struct bench *b)
 {
     const struct engine_key key = BENCH_KEY;
-    struct wire_region revoke = {.head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE},
-                                 .slot = key.slot,
-                                 .generation = key.generation};
     struct engine_key other = BENCH_KEY;
-    struct bench *b = large_bench();
-    uint32_t revoked = 0;
 
     other.slot++;
     for (uint32_t i = 0; i < BOUND; i++) {
@@ -45,6 +39,20 @@ static void revoked_in_pieces(void)
         bench_bound(b, i, 0, 3);
         CU_ASSERT_EQUAL_FATAL(peek_remote(b->engine, i).state, REMOTE_READY);
     }
+}
+
+/* Guards a withdrawal of a region with many remotes: the answer waits for the last of them, and no
+ * remote of another region ends. */
+static void revoked_in_pieces(void)
+{
+    const struct engine_key key = BENCH_KEY;
+    struct wire_region revoke = {.head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE},
+                                 .slot = key.slot,
+                                 .generation = key.generation};
+    struct bench *b = large_bench();
+    uint32_t revoked = 0;
+
+    bind_many(b);
     b->fabric.kinds = 0;
     bench_send(b, &revoke, sizeof(revoke)); /* this makes two steps */
     for (uint32_t i = 0; i < BOUND; i++)
@@ -57,6 +65,29 @@ static void revoked_in_pieces(void)
         CU_ASSERT_EQUAL(peek_remote(b->engine, i).state,
                         i + 1 < BOUND ? REMOTE_REVOKED : REMOTE_READY);
     bench_free(b);
+}
+
+/* Guards the end of a context whose flow has more remotes than one step goes through, also where
+ * the daemon dies between two of these steps. */
+static void closed_in_pieces(void)
+{
+    for (uint32_t restarts = 0; restarts < 2; restarts++) {
+        uint64_t owner = owner_of(OWNER_SESSION, 0);
+        struct bench *b = large_bench();
+
+        bind_many(b);
+        engine_session_close(b->engine, 0);
+        bench_steps(b, 1);
+        CU_ASSERT_NOT_EQUAL(peek_remote_of(b->engine, owner), NONE);
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).state, SESSION_CLOSING);
+        if (restarts)
+            CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+        bench_steps(b, 10);
+        CU_ASSERT_EQUAL(peek_remote_of(b->engine, owner), NONE);
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).state, SESSION_FREE);
+        CU_ASSERT_EQUAL(peek_census(b->engine).remotes, 0);
+        bench_free(b);
+    }
 }
 
 /* Guards an arena that is not whole: an inflow and a flow that their session's lists lack still
@@ -120,6 +151,7 @@ static void handles_again(void)
 int main(void)
 {
     CU_TestInfo tests[] = {{"a withdrawal in pieces", revoked_in_pieces},
+                           {"the end of a context in pieces", closed_in_pieces},
                            {"lists that are torn", torn_lists},
                            {"handles that are given again", handles_again},
                            CU_TEST_INFO_NULL};

@@ -513,7 +513,6 @@ bool offloads_leave(struct engine *e, uint32_t session)
         end_offload(e, i);
     }
     gets_forget(e, session);
-    bind_forget_owner(e, owner_of(OWNER_OFFLOADS, session));
     return true;
 }
 

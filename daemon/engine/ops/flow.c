@@ -13,7 +13,8 @@
 
 void flow_live_init(struct engine *e, uint32_t flow)
 {
-    e->flow_live[flow] = (struct flow_live){.used = true, .turn = NONE, .first_remote = NONE};
+    e->flow_live[flow] =
+        (struct flow_live){.used = true, .turn = NONE, .first_remote = NONE, .forget_next = NONE};
 }
 
 int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint, uint32_t traffic)
@@ -39,7 +40,8 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
     e->flow_live[free] =
         (struct flow_live){.used = true,
                            .turn = e->flow_live[free].turn, /* turn_join moves it */
-                           .first_remote = NONE};
+                           .first_remote = NONE,
+                           .forget_next = NONE};
     flow_enters(e, free);
     turn_join(e, free, owner_client(e, owner));
     set32(e, &e->flows[free].state, FLOW_BINDING);

@@ -536,13 +536,22 @@ void bind_show_ended(struct engine *e, uint32_t session)
                 e, i, e->remotes[i].state == REMOTE_REVOKED || e->flows[f].state == FLOW_DEAD);
 }
 
+bool bind_forget_flow(struct engine *e, uint32_t flow, uint32_t *left)
+{
+    struct flow_live *live = &e->flow_live[flow];
+    uint32_t i = live->forget_next != NONE ? live->forget_next : live->first_remote;
+
+    for (; i != NONE && *left > 0; i = e->remote_next[i], --*left) {
+        set64(e, &e->remotes[i].owner, OWNER_GONE);
+        commit(e);
+    }
+    live->forget_next = i;
+    return i == NONE;
+}
+
 void bind_forget_owner(struct engine *e, uint64_t owner)
 {
-    for (uint32_t f = *owner_flows(e, owner); f != NONE; f = e->flows[f].next)
-        for (uint32_t i = e->flow_live[f].first_remote; i != NONE; i = e->remote_next[i]) {
-            if (e->remotes[i].owner != owner)
-                continue;
-            set64(e, &e->remotes[i].owner, OWNER_GONE);
-            commit(e);
-        }
+    for (uint32_t f = *owner_flows(e, owner), left = UINT32_MAX; f != NONE; f = e->flows[f].next)
+        if (e->flows[f].owner == owner)
+            bind_forget_flow(e, f, &left);
 }

@@ -31,5 +31,8 @@ int bind_begin(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoin
                const struct engine_key *key, uint64_t cookie);
 /* The owner is on its way out: its binds end without a report. */
 void bind_forget_owner(struct engine *e, uint64_t owner);
+/* As bind_forget_owner, for one flow. Goes through up to *left remotes, and takes them off *left.
+ * False: the next call continues. */
+bool bind_forget_flow(struct engine *e, uint32_t flow, uint32_t *left);
 
 #endif

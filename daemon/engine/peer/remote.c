@@ -29,6 +29,8 @@ static void remote_parts(struct engine *e, uint32_t remote)
     *(before == NONE ? &live->first_remote : &e->remote_next[before]) = next;
     if (next != NONE)
         e->remote_before[next] = before;
+    if (live->forget_next == remote)
+        live->forget_next = next;
     live->remotes--;
 }
 

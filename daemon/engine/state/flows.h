@@ -295,6 +295,7 @@ struct flow_live {
     uint32_t parts;        /* packets on their way, without the last one of each put */
     uint32_t pace;         /* if paced: how many operations may be on their way */
     uint32_t pace_kept;    /* packets consumed since `pace` changed */
+    uint32_t forget_next;  /* the remote with which bind_forget_flow continues; NONE: the first */
     uint64_t begins; /* index at which an operation begins; the search for the next verdict's starts
                         there */
     bool ready;      /* on one of its turn's lists */
