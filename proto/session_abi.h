@@ -173,6 +173,10 @@ struct session_shared {
     /* The daemon's part of the counts: without flushes, and without the part in
      * session_client_counts. */
     struct session_counts counts;
+    /* 1 more than the operations of this context that have left their flows: such an operation has
+     * ended, and its target has dealt with it. 0: unknown (daemons before 0.7). With
+     * SUBMIT_LCE_SOURCE an operation may count in `ended` before. Written by the daemon. */
+    _Atomic uint64_t left;
     /* Bit i % 64 of word i / 64: the client has a handler at index i. Written by the client. */
     _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
     struct ring_control submit;
@@ -210,6 +214,7 @@ static_assert(offsetof(struct session_shared, ended_remotes) == 1664, "session.e
 static_assert(offsetof(struct session_shared, notices) == 3712, "session.notices");
 static_assert(offsetof(struct session_shared, waits) == 3776, "session.waits");
 static_assert(offsetof(struct session_shared, counts) == 152, "session.counts");
+static_assert(offsetof(struct session_shared, left) == 176, "session.left");
 static_assert(offsetof(struct session_shared, client) == 3840, "session.client");
 static_assert(sizeof(struct session_shared) <= SESSION_DATA_OFFSET, "session header");
 

@@ -134,7 +134,11 @@ int channel_break(struct channel *ch)
 
 uint64_t channel_unended(const struct channel *ch)
 {
-    return ch->submitted - atomic_load_explicit(&ch->shared->ended, memory_order_acquire);
+    uint64_t left = atomic_load_explicit(&ch->shared->left, memory_order_acquire);
+
+    /* A daemon before 0.7 shows only the ends. */
+    return ch->submitted -
+           (left > 0 ? left - 1 : atomic_load_explicit(&ch->shared->ended, memory_order_acquire));
 }
 
 bool channel_is_taken(struct channel *ch)

@@ -132,7 +132,7 @@ struct channel {
     uint32_t block_max;   /* message_max, or the most that a record's length field can hold */
     uint32_t reply_max;   /* bytes of the longest reply in the reply_submit ring */
     uint32_t set_aside;   /* local event space that only replies may use */
-    uint64_t submitted;   /* number of operations; compare with session_shared.ended */
+    uint64_t submitted;   /* number of operations; compare with session_shared.left */
     uint64_t burst_end;   /* the number of operations at which a burst ends (calls/give_way.h), or
                              CHANNEL_NO_BURST */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
@@ -272,7 +272,7 @@ bool channel_run_direct(struct channel *ch);
  * -ENOBUFS: no more can be kept. */
 int channel_relieve(struct channel *ch);
 
-/* How many submitted operations have not ended. */
+/* How many submitted operations have not ended, or may not be placed yet (PWC_LCE_SOURCE). */
 uint64_t channel_unended(const struct channel *ch);
 static inline bool channel_idle(const struct channel *ch)
 {

@@ -640,10 +640,11 @@ PWC_API int pwc_set_handler(pwc_ctx *ctx, unsigned kinds, pwc_event_handler hand
 /*
  * Waits until all that this context has submitted towards `peer` (or PWC_ANY) has ended, with
  * success or not, and also each bind of that peer that was started: 0; or -ETIMEDOUT when
- * timeout_ms have passed before. timeout_ms < 0 waits for ever, 0 looks once. 0 at once for a peer
- * that is not bound. Runs handlers of active messages. Events stay for later probes. Remote events
- * that would fill their ring are kept, up to 1 MiB, so that two contexts that flush do not wait for
- * each other. -ENOBUFS: too many events are kept, probe first; -ENOMEM: as pwc_probe; -EBUSY, where
+ * timeout_ms have passed before. A put with PWC_LCE_SOURCE has ended here when its data is placed,
+ * or it has failed. timeout_ms < 0 waits for ever, 0 looks once. 0 at once for a peer that is not
+ * bound. Runs handlers of active messages. Events stay for later probes. Remote events that would
+ * fill their ring are kept, up to 1 MiB, so that two contexts that flush do not wait for each
+ * other. -ENOBUFS: too many events are kept, probe first; -ENOMEM: as pwc_probe; -EBUSY, where
  * `peer` is one peer: an active message has been prepared; -ESHUTDOWN, -EPROTO: the session is
  * over.
  */

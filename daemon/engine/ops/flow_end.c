@@ -35,6 +35,7 @@ struct finish {
     uint64_t reported, head; /* the flow's indices after it */
     uint64_t silent_bytes;
     uint32_t silent; /* operations that end without a report; silent_bytes is their event space */
+    int64_t early;   /* operations that end and stay, less those that leave after they stayed */
 };
 
 /* Reports the end of an operation to the flow's owner. */
@@ -42,7 +43,6 @@ static void report(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
 {
     const struct owner_kind *row = owner_row(e, e->flows[flow].owner);
 
-    set8(e, &op->ended, 1);
     if (row->ended)
         row->ended(e, flow, slot, op);
 }
@@ -56,6 +56,16 @@ static void report_silent(struct engine *e, const struct flow *f, uint32_t count
         row->ended_silently(e, owner_handle(f->owner), count, bytes);
 }
 
+/* Reports to the owner how the number of operations that have ended, and stay in their flow, has
+ * changed. */
+static void report_early(struct engine *e, const struct flow *f, int64_t change)
+{
+    const struct owner_kind *row = owner_row(e, f->owner);
+
+    if (row->ended_early)
+        row->ended_early(e, owner_handle(f->owner), change);
+}
+
 /* Ends an operation, with a report if its owner wants one. */
 static void finish_end(struct engine *e, uint32_t flow, struct finish *done, struct op *op)
 {
@@ -64,8 +74,10 @@ static void finish_end(struct engine *e, uint32_t flow, struct finish *done, str
     } else {
         done->silent += op_count(op);
         done->silent_bytes += op->reserve;
-        if (done->reported != done->head || op->phase != OP_PLACED || op->pending > 0)
-            set8(e, &op->ended, 1); /* the operation stays in its flow */
+    }
+    if (done->reported != done->head || op->phase != OP_PLACED || op->pending > 0) {
+        set8(e, &op->ended, 1); /* the operation stays in its flow */
+        done->early += op_count(op);
     }
     step_reported(e, flow, done->reported, op);
 }
@@ -98,6 +110,8 @@ static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
     op = flow_op(e, f, done->head);
     if (op->phase != OP_PLACED || op->pending > 0)
         return false;
+    if (op->ended)
+        done->early -= op_count(op);
     if (op_row(op)->leave)
         op_row(op)->leave(e, flow, op);
     done->head += op->span;
@@ -124,6 +138,8 @@ static bool finish_some(struct engine *e, uint32_t flow)
         return false;
     if (done.silent > 0)
         report_silent(e, f, done.silent, done.silent_bytes);
+    if (done.early != 0)
+        report_early(e, f, done.early);
     if (done.reported != f->reported)
         set64(e, &f->reported, done.reported);
     if (done.head != f->ops.head)
@@ -158,12 +174,12 @@ static void flow_end_early(struct engine *e, uint32_t flow, uint64_t slot, struc
     if (!(op->flags & SUBMIT_UNORDERED) || op->ended || op->phase != OP_PLACED || op->pending > 0 ||
         e->flows[flow].owner == OWNER_GONE)
         return;
-    if (op_reports(op)) {
+    set8(e, &op->ended, 1);
+    if (op_reports(op))
         report(e, flow, slot, op);
-    } else {
-        set8(e, &op->ended, 1);
+    else
         report_silent(e, &e->flows[flow], op_count(op), op->reserve);
-    }
+    report_early(e, &e->flows[flow], op_count(op));
     step_reported(e, flow, slot, op);
     commit(e);
 }

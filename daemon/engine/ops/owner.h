@@ -37,6 +37,9 @@ struct owner_kind {
     /* Within a transaction: `count` operations have ended whose ends are not to be reported;
      * `reserve` bytes were reserved for their events. */
     void (*ended_silently)(struct engine *e, uint32_t handle, uint32_t count, uint64_t reserve);
+    /* Within a transaction, which will be committed: `change` is added to the number of operations
+     * that have ended and have not left their flows. */
+    void (*ended_early)(struct engine *e, uint32_t handle, int64_t change);
     /* Within a transaction: the context at the other end of the flow has ended (WIRE_ENDED or an
      * error). */
     void (*peer_ended)(struct engine *e, uint32_t flow, int32_t end);

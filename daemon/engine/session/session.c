@@ -69,6 +69,11 @@ static uint32_t ring_for_little(struct session_shared *shared, bool taken)
     return wanted ? doorbell_ring_unfenced(&shared->event_bell) : DOORBELL_AWAKE;
 }
 
+static void show_left(const struct session *s, const struct session_live *live)
+{
+    atomic_store_explicit(&live->shared->left, s->ended - live->early + 1, memory_order_release);
+}
+
 void session_publish(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
@@ -82,6 +87,7 @@ void session_publish(struct engine *e, uint32_t session)
     atomic_store_explicit(&live->shared->released, s->released, memory_order_relaxed);
     atomic_store_explicit(&live->shared->reply_released, s->reply_released, memory_order_relaxed);
     atomic_store_explicit(&live->shared->ended, s->ended, memory_order_release);
+    show_left(s, live);
     count_show(&live->shared->counts.failed, s->failed);
     count_show(&live->shared->counts.ended, s->ended - s->uncounted);
     mode = loud ? doorbell_ring(&live->shared->event_bell) : ring_for_little(live->shared, taken);
@@ -119,6 +125,7 @@ void session_views(struct engine *e, uint32_t session, void *base)
     ring_release(&live->reply_submit);
     memset(live->drained, 0, sizeof(live->drained));
     session_show_processor(e, session);
+    show_left(s, live);
     __atomic_store_n(&live->attached, true, __ATOMIC_RELEASE); /* views may look from here on */
     session_dirty(e, session);
 }

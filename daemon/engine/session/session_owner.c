@@ -1,6 +1,7 @@
 /* A context of a client as the owner of its flows (ops/owner.h). Thread: the progress thread. */
 #include "daemon/engine/ops/owner.h"
 
+#include "daemon/engine/ops/op.h"
 #include "daemon/engine/session/direct.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/session/session.h"
@@ -51,6 +52,23 @@ static void session_peer_ended(struct engine *e, uint32_t flow, int32_t end)
         session_owe_flow(e, flow, end);
 }
 
+static void session_ended_early(struct engine *e, uint32_t session, int64_t change)
+{
+    e->session_live[session].early += (uint64_t)change;
+    session_dirty(e, session); /* the client may sleep until everything has left */
+}
+
+static void session_inherit(struct engine *e, uint32_t session, const struct queue *ops)
+{
+    quota_count(e, session, ops);
+    for (uint64_t slot = ops->head; slot < ops->tail;) {
+        const struct op *op = queue_entry(&e->pool, ops, OP_SHIFT, slot);
+
+        e->session_live[session].early += op->ended ? op_count(op) : 0;
+        slot += op->span;
+    }
+}
+
 const struct owner_kind owner_session = {
     .flows = session_flows,
     .client = session_client,
@@ -58,7 +76,8 @@ const struct owner_kind owner_session = {
     .bound = session_bound,
     .ended = session_report_local,
     .ended_silently = session_end_silent,
+    .ended_early = session_ended_early,
     .peer_ended = session_peer_ended,
     .pop = quota_pop_chunks,
-    .inherit = quota_count,
+    .inherit = session_inherit,
 };

@@ -155,6 +155,7 @@ struct session_live {
     bool gets_wait;      /* handlers of completed gets wait for room */
     uint32_t offloads;   /* offloads of this context */
     uint32_t chunks;     /* chunks that operations of its flows take */
+    uint64_t early;      /* operations that have ended, and have not left their flows */
     uint64_t drained[3]; /* by enum trace_ring_name: how far the client's consumption was traced */
     uint64_t submit_high, local_high, remote_high, reply_high;
     uint64_t ops[OP_COUNTERS], bytes[OP_COUNTERS]; /* submitted, by enum op_counter */

@@ -273,7 +273,7 @@ struct op {
     };
     uint32_t reserve;
     uint16_t nonce; /* of the payload on its way; private in meaning */
-    uint8_t ended;  /* its local event is posted, or not wanted */
+    uint8_t ended;  /* its local event is posted, or not wanted, and it stays in its flow */
     uint8_t code;   /* of an atomic or a vector, as submitted */
     uint64_t submitted_at;
     uint8_t small[OP_SMALL]; /* lid bytes, rid bytes, payload: each padded to 8 */

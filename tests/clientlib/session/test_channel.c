@@ -673,6 +673,26 @@ static void test_fenced(void)
     }
 }
 
+/* Guards that an operation that has ended, but has not left its flow, keeps the channel from being
+ * idle. */
+static void test_idle_when_left(void)
+{
+    struct pair *p = pair_new();
+    struct submit_record record = put_record(1, 8);
+    struct session_shared *shared = p->daemon.shared;
+
+    atomic_store(&shared->left, 1);
+    CU_ASSERT_EQUAL(channel_submit(&p->channel, &record, NULL, NULL, "8 bytes"), 0);
+    CU_ASSERT_EQUAL(channel_unended(&p->channel), 1);
+    atomic_store(&shared->ended, 1);
+    CU_ASSERT_EQUAL(channel_unended(&p->channel), 1);
+    atomic_store(&shared->left, 2);
+    CU_ASSERT_TRUE(channel_idle(&p->channel));
+    atomic_store(&shared->left, 0); /* as a daemon before 0.7 */
+    CU_ASSERT_TRUE(channel_idle(&p->channel));
+    pair_free(p);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -694,6 +714,7 @@ int main(void)
         {"counters that make no sense", test_bad_counters},
         {"bells", test_bells},
         {"fences of its own", test_fenced},
+        {"a channel is idle when its operations have left", test_idle_when_left},
         CU_TEST_INFO_NULL,
     };
 

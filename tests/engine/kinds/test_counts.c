@@ -1,6 +1,6 @@
 /*
- * The operations that a session counts as arrived, and which sleeper a count wakes. One engine; the
- * test is its client and its peer (record_bench.h). One thread.
+ * The operations that a session counts as arrived and as left, and which sleeper a count wakes. One
+ * engine; the test is its client and its peer (record_bench.h). One thread.
  */
 #include <string.h>
 #include "tests/suite.h"
@@ -8,6 +8,7 @@
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
 #include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
 
 struct put_record {
     struct wire_put put;
@@ -161,6 +162,138 @@ static void test_rings_sleepers(void)
     bench_free(b);
 }
 
+/* ---- operations that have left their flows --------------------------------------------------- */
+
+/* Submits a put of 8 bytes. Returns the position in the ledger up to which it was posted. */
+static uint64_t submit_put(struct bench *b, uint16_t flags)
+{
+    struct {
+        struct submit_record record;
+        uint64_t payload;
+    } put = {.record = {.size = sizeof(put),
+                        .kind = SUBMIT_PUT,
+                        .flags = SUBMIT_INLINE | SUBMIT_NO_RCE | flags,
+                        .remote = b->remote,
+                        .reserve = event_bytes(0),
+                        .length = 8}};
+
+    bench_submit(b, &put.record);
+    return peek_peer(b->engine, 1).posted;
+}
+
+/* Acknowledges records up to this position. Returns whether this has rung the client's bell. */
+static bool acknowledge(struct bench *b, uint64_t position)
+{
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK},
+                           .consumed = position};
+    uint32_t before = b->woken;
+
+    atomic_store(&b->session->event_bell.armed, 1);
+    bench_send(b, &ack, sizeof(ack));
+    atomic_store(&b->session->event_bell.armed, 0);
+    return b->woken > before;
+}
+
+/* How many operations have ended, and how many have left their flows. */
+static void check_ends(const struct bench *b, uint64_t ended, uint64_t left)
+{
+    CU_ASSERT_EQUAL(atomic_load(&b->session->ended), ended);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->left), left + 1);
+}
+
+static struct bench *bench_with_remote(void)
+{
+    struct bench *b = unbound_bench(false);
+
+    bench_remote(b);
+    engine_hasten(b->engine, true);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->left), 1);
+    return b;
+}
+
+/* Guards that a put whose source may be used again has not left before its target has it, and that
+ * a sleeper is woken when it leaves, although no event comes. */
+static void test_sources_do_not_leave(void)
+{
+    struct bench *b = bench_with_remote();
+    uint64_t first = submit_put(b, 0), second = submit_put(b, SUBMIT_LCE_SOURCE);
+
+    check_ends(b, 0, 0);
+    CU_ASSERT_TRUE(acknowledge(b, first));
+    check_ends(b, 2, 1);
+    CU_ASSERT_TRUE(acknowledge(b, second));
+    check_ends(b, 2, 2);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
+/* Guards that the puts of a batch are counted one by one: the batch fails at its origin, and stays
+ * behind a put whose source may be used again. */
+static void test_batches_leave(void)
+{
+    enum { PUTS = 3 };
+    struct bench *b = bench_with_remote();
+    struct {
+        struct submit_record record;
+        uint64_t payload;
+    } put = {.record = {.size = sizeof(put),
+                        .kind = SUBMIT_PUT,
+                        .flags = SUBMIT_INLINE | SUBMIT_NO_RCE,
+                        .remote = b->remote,
+                        .reserve = event_bytes(0),
+                        .length = 8}};
+
+    (void)submit_put(b, SUBMIT_LCE_SOURCE);
+    bench_note(b, WIRE_STOP, 0, 0);
+    for (int i = 0; i < PUTS; i++)
+        bench_submit_unseen(b, &put.record);
+    bench_steps(b, 2);
+    poke_remote_state(b->engine, b->remote, REMOTE_REVOKED);
+    bench_note(b, WIRE_GO, 0, 0);
+    check_ends(b, 1 + PUTS, 0);
+    bench_ack(b);
+    check_ends(b, 1 + PUTS, 1 + PUTS);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
+/* Guards that an unordered put, which ends first, leaves after the put before it. */
+static void test_unordered_put_leaves(void)
+{
+    struct bench *b = bench_with_remote();
+
+    b->fabric.holds = true;
+    bench_submit(b, &(struct submit_record){.size = sizeof(struct submit_record),
+                                            .kind = SUBMIT_PUT,
+                                            .flags = SUBMIT_NO_RCE,
+                                            .remote = b->remote,
+                                            .reserve = event_bytes(0),
+                                            .length = 4096});
+    (void)submit_put(b, SUBMIT_UNORDERED);
+    bench_ack(b);
+    check_ends(b, 1, 0);
+    still_release(&b->fabric);
+    bench_steps(b, 2);
+    check_ends(b, 2, 2);
+    bench_free(b);
+}
+
+/* Guards that the next process counts the operations that have ended and not left. */
+static void test_left_after_takeover(void)
+{
+    struct bench *b = bench_with_remote();
+    uint64_t first = submit_put(b, 0);
+
+    (void)submit_put(b, SUBMIT_LCE_SOURCE);
+    CU_ASSERT_TRUE(acknowledge(b, first));
+    atomic_store(&b->session->left, 99);
+    CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+    check_ends(b, 2, 1);
+    bench_steps(b, 2);
+    check_ends(b, 2, 1);
+    bench_free(b);
+}
+
 /* ---- a hostile client ------------------------------------------------------------------------ */
 
 /* Guards that a client which writes over its counts disturbs its own view alone, until the next
@@ -189,6 +322,10 @@ int main(void)
         {"failures do not count", test_failures_do_not_count},
         {"puts of no bytes", test_notes},
         {"a sleeper for counts is woken", test_rings_sleepers},
+        {"sources that may be used again do not leave", test_sources_do_not_leave},
+        {"puts of a batch leave one by one", test_batches_leave},
+        {"an unordered put leaves after the put before it", test_unordered_put_leaves},
+        {"a takeover counts what has left", test_left_after_takeover},
         {"a client that writes its own counts", test_hostile_counts},
         CU_TEST_INFO_NULL,
     };

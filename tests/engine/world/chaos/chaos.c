@@ -256,8 +256,8 @@ static uint32_t probe_end(struct chaos *c, uint32_t end)
             world_fail(c->world, "%s", c->model.failure);
     }
     chaos_flushes_look(c, end);
-    if (channel_idle(&x->channel))
-        model_idle(&c->model, end);
+    if (channel_idle(&x->channel) && !c->world->failed && !model_idle(&c->model, end))
+        world_fail(c->world, "%s", c->model.failure);
     if (!model_signals_look(&c->model))
         world_fail(c->world, "%s", c->model.failure);
     return count;

@@ -151,10 +151,11 @@ void model_fill(struct model *m, uint32_t end, uint64_t offset, uint64_t length,
 
 void model_accepted(struct model *m, uint32_t number)
 {
-    const struct model_op *op = &m->ops[number];
+    struct model_op *op = &m->ops[number];
     struct model_end *to = &m->ends[written_end(op)];
     const struct model_end *from = &m->ends[source_end(op)];
 
+    op->accepted = true;
     if (op->status != 0 || op->length == 0 || to->dead || op->kind == PATH_ATOMIC)
         return;
     if (from->dead) {
@@ -396,8 +397,8 @@ bool model_flushing(const struct model *m, uint32_t from)
     return false;
 }
 
-/* Checks an operation before a flush that has ended: its local event has been seen, and its data is
- * there. */
+/* Checks an operation before a flush that has ended, or of an end that is idle: its local event has
+ * been seen, and its data is there. */
 static bool is_flushed(struct model *m, uint32_t number)
 {
     struct model_op *op = &m->ops[number];
@@ -407,8 +408,8 @@ static bool is_flushed(struct model *m, uint32_t number)
         return true; /* the flow is dead, and another flow has taken its place since */
     if (!silent && !op->local_seen)
         return model_fail(
-            m, "operation %u (%u->%u flags %x) has had no event before a flush behind it", number,
-            op->from, op->to, op->flags);
+            m, "operation %u (%u->%u flags %x) has had no event before its origin was flushed",
+            number, op->from, op->to, op->flags);
     /* Data that was seen at the target was compared then; others may have written there since. */
     if (op->ended && (!(op->flags & PWC_LCE_SOURCE) || op->remote_seen))
         return true;
@@ -460,14 +461,22 @@ void model_again(struct model *m, uint32_t end)
     model_counters_again(m, end);
 }
 
-void model_idle(struct model *m, uint32_t end)
+bool model_idle(struct model *m, uint32_t end)
 {
     for (uint32_t to = 0; to < m->count; to++) {
         struct model_pair *p = model_pair_of(m, end, to);
 
-        for (; p->ended_first < p->count; p->ended_first++)
-            m->ops[p->ops[p->ended_first]].ended = true;
+        for (; p->ended_first < p->count; p->ended_first++) {
+            uint32_t number = p->ops[p->ended_first];
+
+            if (!m->ops[number].accepted)
+                break;
+            if (!is_flushed(m, number))
+                return false;
+            m->ops[number].ended = true;
+        }
     }
+    return true;
 }
 
 bool model_busy(const struct model *m, uint32_t number)

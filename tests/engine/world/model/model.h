@@ -27,6 +27,7 @@ struct model_op {
     uint32_t lid_len, rid_len;
     int status;       /* how it must end; with `shaken` other ends are allowed */
     bool overlapping; /* others write there too: its data is compared only at the end */
+    bool accepted;    /* its submission has succeeded */
     bool shaken;      /* its peer or link was lost while it was in flight */
     bool local_seen, remote_seen;
     bool ended; /* the operation is known to have ended, by its local event or otherwise */
@@ -115,8 +116,9 @@ bool model_flushed(struct model *m, uint32_t from, uint64_t number);
 bool model_flushing(const struct model *m, uint32_t from);
 /* The end's context is back, and nothing from before is under way. */
 void model_again(struct model *m, uint32_t end);
-/* Everything that the end has submitted has ended. */
-void model_idle(struct model *m, uint32_t end);
+/* Everything that the end has submitted has ended, and its events have been seen: checks that its
+ * data is there. */
+bool model_idle(struct model *m, uint32_t end);
 /* Whether any event of the operation may still come, or its ranges may still be touched. */
 bool model_busy(const struct model *m, uint32_t number);
 

@@ -57,8 +57,8 @@ uint32_t driver_probe(struct driver *s)
         if (model_flushing(&s->model, end) &&
             !model_flushed(&s->model, end, s->path->calls->flushed(s->path->context, end)))
             driver_fail(s, "%s", s->model.failure);
-        if (idle)
-            model_idle(&s->model, end);
+        if (idle && !s->failed && !model_idle(&s->model, end))
+            driver_fail(s, "%s", s->model.failure);
     }
     if (!model_signals_look(&s->model))
         driver_fail(s, "%s", s->model.failure);
