@@ -47,6 +47,7 @@ static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds
     uint32_t changes = neighbour_changes(ctx);
     int rc;
 
+    ctx->channel.neighbours.polled = false;
     if (changes != ctx->neighbour_changes_seen)
         neighbours_update(ctx, changes);
     teams_progress(ctx);
@@ -64,6 +65,7 @@ static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
     uint32_t changes = neighbour_changes(ctx);
     int rc;
 
+    ctx->channel.neighbours.polled = false;
     if (changes != ctx->neighbour_changes_seen)
         neighbours_update(ctx, changes);
     teams_progress(ctx);
@@ -82,8 +84,10 @@ static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, st
 
     while (rc == 0) {
         wake_socket_read(ctx);
-        if (wait_arm(ctx, DOORBELL_FD, wait_taken_too(kinds)) == 0)
+        if (wait_arm(ctx, DOORBELL_FD, wait_taken_too(kinds)) == 0) {
+            ctx->channel.neighbours.polled = true;
             break;
+        }
         rc = probe_once(ctx, peer, kinds, out);
     }
     return rc;

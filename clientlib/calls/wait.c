@@ -330,7 +330,7 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
 {
     int rc;
 
-    if (neighbours_have_changed(ctx))
+    if (neighbours_wait_for_update(ctx))
         neighbours_update(ctx, neighbour_changes(ctx));
     teams_progress(ctx);
     binds_progress(ctx);

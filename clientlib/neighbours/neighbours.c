@@ -288,6 +288,7 @@ void neighbours_arm(struct neighbours *n, uint32_t mode)
 
 void neighbours_disarm(struct neighbours *n)
 {
+    n->polled = false;
     set_bells(n, DOORBELL_AWAKE);
 }
 

@@ -94,6 +94,7 @@ struct neighbours {
     _Atomic uint64_t *arrived_before; /* the word that counts arrivals by pairs that are gone; or
                                          NULL */
     bool counts_awaited;              /* a sleeper waits for a count of arrivals */
+    bool polled; /* the program may poll the descriptor of pwc_fd: the bells stay armed for it */
     uint64_t handlers[SESSION_HANDLERS / 64];
 };
 

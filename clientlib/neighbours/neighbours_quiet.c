@@ -129,7 +129,7 @@ static void rest_at_times(struct neighbours *n)
 {
     int64_t now = clock_now();
 
-    if (now - n->rested < REST_NS)
+    if (now - n->rested < REST_NS || n->polled)
         return;
     n->rested = now;
     rest(n);

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
+#include "pwc/counter.h"
 #include "pwc/request.h"
 #include "tests/clientlib/daemon/two_contexts.h"
 #include "tests/suite.h"
@@ -198,6 +199,36 @@ static void test_descriptor(void)
     two_free(t);
 }
 
+/* Guards that a descriptor that is readable stays so until the next probe: a test of a request and
+ * a look at a counter leave the note of a new neighbour in the wake socket. */
+static void test_descriptor_stays_readable(void)
+{
+    struct two *t = two_new(false);
+    struct pollfd fd = {.fd = pwc_fd(t->a), .events = POLLIN};
+    struct pwc_event event;
+    pwc_remote *to_a;
+    uint64_t ended;
+
+    CU_ASSERT_TRUE_FATAL(fd.fd >= 0);
+    hold(t, true);
+    CU_ASSERT_EQUAL(put_request(t, t->request, 1), 0);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, 0, &event), 0);
+    t->w->daemon.pairs = true;
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(t->b, pwc_ctx_peer(t->a), NULL, &to_a), 0);
+    CU_ASSERT_EQUAL(poll(&fd, 1, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(pwc_test(t->request, NULL), 0);
+    CU_ASSERT_EQUAL(poll(&fd, 1, 0), 1);
+    CU_ASSERT_EQUAL(pwc_counter_read(t->a, PWC_COUNT_ENDED, &ended), 0);
+    CU_ASSERT_EQUAL(poll(&fd, 1, 0), 1);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, 0, &event), 0);
+    CU_ASSERT_EQUAL(poll(&fd, 1, 0), 0);
+    hold(t, false);
+    CU_ASSERT_EQUAL(poll(&fd, 1, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, 0, &event), 0);
+    CU_ASSERT_EQUAL(pwc_test(t->request, NULL), 1);
+    two_free(t);
+}
+
 /* A call that sleeps is woken by the end. */
 static void *let_go_later(void *two)
 {
@@ -260,6 +291,7 @@ int main(void)
         {"requests of two contexts", test_two_contexts},
         {"a plain one is not persistent", test_plain_is_not_persistent},
         {"the descriptor", test_descriptor},
+        {"the descriptor stays readable", test_descriptor_stays_readable},
         {"a wait sleeps and is woken", test_wait_sleeps},
         {"too many events are kept", test_too_many_events},
         CU_TEST_INFO_NULL,

@@ -284,6 +284,29 @@ static void test_sleep(void)
     hall_free(h);
 }
 
+/* Guards that nobody becomes quiet while the program may poll the descriptor: a put must make it
+ * readable. */
+static void test_polled(void)
+{
+    struct hall *h = hall_new(MANY);
+    struct neighbours *n = &h->channel.neighbours;
+    int64_t limit;
+
+    fall_quiet(h, 0);
+    CU_ASSERT_EQUAL(channel_arm(&h->channel, DOORBELL_FD, PWC_REMOTE), 0);
+    n->polled = true;
+    limit = now_ns() + 20000000;
+    while (now_ns() < limit)
+        CU_ASSERT_EQUAL_FATAL(probe(h), 0);
+    CU_ASSERT_EQUAL(n->active, MANY);
+    CU_ASSERT_TRUE(put(h, 9));
+    channel_disarm(&h->channel);
+    CU_ASSERT_FALSE(n->polled);
+    CU_ASSERT_EQUAL(probe(h), 1);
+    fall_quiet(h, 0);
+    hall_free(h);
+}
+
 /* Adds a pair with which the test's context writes to `peer`. */
 static void add_ours(struct hall *h, uint64_t peer)
 {
@@ -429,6 +452,7 @@ int main(int argc, char **argv)
         {"few are left", test_few_left},
         {"written while it is left quiet", test_written_meanwhile},
         {"sleep", test_sleep},
+        {"a descriptor that may be polled", test_polled},
         {"fences before a sleep", test_fences},
         {"a hostile board", test_hostile},
         {"all of it, at random", test_random},
