@@ -272,6 +272,9 @@ bool channel_run_direct(struct channel *ch);
  * -ENOBUFS: no more can be kept. */
 int channel_relieve(struct channel *ch);
 
+/* How far all event rings have been read, in no unit: the sum grows with each record. */
+uint64_t channel_position(const struct channel *ch);
+
 /* How many submitted operations have not ended, or may not be placed yet (PWC_LCE_SOURCE). */
 uint64_t channel_unended(const struct channel *ch);
 static inline bool channel_idle(const struct channel *ch)

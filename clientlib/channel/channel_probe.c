@@ -418,6 +418,18 @@ void channel_learn(struct channel *ch)
         continue;
 }
 
+uint64_t channel_position(const struct channel *ch)
+{
+    const struct neighbours *n = &ch->neighbours;
+    uint64_t sum = ch->local.ring.head + ch->remote.ring.head + ch->reply_event.ring.head;
+
+    for (uint32_t i = 0; i < n->count; i++)
+        sum += n->list[i].ring.head;
+    for (const struct direct_pair *p = n->ours; p; p = p->next)
+        sum += p->answers.head;
+    return sum;
+}
+
 int channel_run(struct channel *ch)
 {
     const struct asked nothing = {.keep_max = CHANNEL_KEPT_BYTES};

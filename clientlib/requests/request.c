@@ -48,6 +48,22 @@ static void end_all(struct pwc_ctx *ctx)
     }
 }
 
+/* The session is over: takes ends and messages that have arrived before. 1: there may be more; 0:
+ * nothing is left, or the rings make no sense; -ENOBUFS, -ENOMEM: the program must take events
+ * first. */
+static int take_rest(struct pwc_ctx *ctx)
+{
+    struct channel *ch = &ctx->channel;
+    uint64_t before = channel_position(ch);
+    int rc = channel_collect(ch);
+
+    if (rc >= 0)
+        rc = channel_run(ch);
+    if (rc == -ENOBUFS || rc == -ENOMEM)
+        return rc;
+    return rc == 0 && channel_position(ch) != before;
+}
+
 int request_progress(struct pwc_ctx *ctx, unsigned ended_by)
 {
     int rc = wait_collect(ctx, ended_by);
@@ -55,9 +71,10 @@ int request_progress(struct pwc_ctx *ctx, unsigned ended_by)
     if (channel_state(&ctx->channel) == 0 || rc == -ENOBUFS || rc == -ENOMEM)
         return rc == 0 && ended_by == PWC_NOTIFICATION && channel_is_full(&ctx->channel) ? -ENOBUFS
                                                                                          : rc;
-    /* The rings are empty, or make no sense. */
-    end_all(ctx);
-    return 0;
+    rc = take_rest(ctx);
+    if (rc == 0)
+        end_all(ctx);
+    return rc < 0 ? rc : 0;
 }
 
 int pwc_test(pwc_request *request, struct pwc_status *out)

@@ -600,6 +600,41 @@ static void shutdown(void)
     hall_free(h);
 }
 
+/* Guards that a test of a collective's request, after the end of the session, ends no operation
+ * whose event has arrived: the event still counts, and the channel does not break over it. */
+static void shutdown_after_an_end(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
+    struct fake_session *daemon = &h->members[0].daemon;
+    struct channel *ch = &h->members[0].ctx->channel;
+    pwc_request *put, *again;
+    struct pwc_status status;
+    struct submit_record record = {.kind = SUBMIT_PUT, .flags = SUBMIT_SLOT};
+    const struct submit_record *taken;
+    int rc = 0;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &put), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_team_barrier_init(hall_team(h, 0), PWC_CID_NONE, &again), 0);
+    record.lid = request_cid(put).value;
+    CU_ASSERT_EQUAL(channel_submit(ch, &record, NULL, NULL, NULL), 0);
+    request_begin(put);
+    taken = fake_session_read(daemon);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(taken);
+    CU_ASSERT_EQUAL(fake_session_end(daemon, taken, 1, 0), 0);
+    CU_ASSERT_EQUAL(pwc_start(again), 0);
+    atomic_store(&daemon->shared->state, SESSION_CLOSED);
+    for (int i = 0; i < 10 && rc == 0; i++)
+        rc = pwc_test(again, &status);
+    CU_ASSERT_EQUAL(rc, 1);
+    CU_ASSERT_EQUAL(status.status, -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_test(put, &status), 1);
+    CU_ASSERT_EQUAL(status.status, 0);
+    CU_ASSERT_EQUAL(status.count, 1);
+    CU_ASSERT_EQUAL(channel_collect(ch), 0);
+    CU_ASSERT_EQUAL(channel_state(ch), -ESHUTDOWN);
+    hall_free(h);
+}
+
 /* The number of elements of 8 bytes in a slice, where each engine has one member. */
 enum { SLICE = TEAM_INPUT_MAX / 8 };
 
@@ -757,6 +792,7 @@ int main(void)
                            {"a wake-up is due", a_wake_up_is_due},
                            {"unshown", unshown},
                            {"shutdown", shutdown},
+                           {"the session ends after an operation", shutdown_after_an_end},
                            {"slices of a giver", slices_of_a_giver},
                            {"longest that lies", longest_that_lies},
                            {"row that lies", row_that_lies},
