@@ -98,12 +98,14 @@ static int progress_awhile(const struct wait *wait, uint32_t needed)
 static int pause_until(struct wait *wait, uint32_t needed)
 {
     struct pwc_ctx *ctx = wait->ctx;
+    /* Events in the rings end no collective, so they must not keep its waiter awake. */
+    unsigned kinds = wait->ended_by ? wait->ended_by : PWC_MESSAGE;
     int64_t now = clock_now();
     int rc = 0;
 
     patience_worked(&ctx->patience, (uint64_t)now);
     while (rc == 0 && now < wait->deadline) {
-        wait_pause(ctx, wait->ended_by, NULL, now, wait->deadline);
+        wait_pause(ctx, kinds, NULL, now, wait->deadline);
         rc = progress_awhile(wait, needed);
         now = clock_now();
     }

@@ -635,6 +635,32 @@ static void shutdown_after_an_end(void)
     hall_free(h);
 }
 
+/* Guards that a wait for a collective's request sleeps, although events that the program has not
+ * taken are in both rings. */
+static void sleeps_beside_events(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
+    struct fake_session *daemon = &h->members[0].daemon;
+    struct pwc_ctx *ctx = h->members[0].ctx;
+    const struct submit_record record = {.kind = SUBMIT_PUT, .lid = 5};
+    const struct submit_record *taken;
+    struct pwc_event event;
+    pwc_request *again;
+
+    CU_ASSERT_EQUAL(channel_submit(&ctx->channel, &record, NULL, NULL, NULL), 0);
+    taken = fake_session_read(daemon);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(taken);
+    CU_ASSERT_EQUAL(fake_session_end(daemon, taken, 1, 0), 0);
+    CU_ASSERT_EQUAL(fake_session_post(daemon, EVENT_REMOTE, PWC_OP_PUT, 1, 0, 0, 6, NULL, 0), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_team_barrier_init(hall_team(h, 0), PWC_CID_NONE, &again), 0);
+    CU_ASSERT_EQUAL(pwc_start(again), 0);
+    CU_ASSERT_EQUAL(pwc_request_wait(again, NULL, 50), 0);
+    CU_ASSERT(atomic_load(&daemon->shared->waits.asleep_ns) > 0);
+    CU_ASSERT_EQUAL(pwc_probe(ctx, PWC_ANY, PWC_LOCAL, &event), 1);
+    CU_ASSERT_EQUAL(pwc_probe(ctx, PWC_ANY, PWC_REMOTE, &event), 1);
+    hall_free(h);
+}
+
 /* The number of elements of 8 bytes in a slice, where each engine has one member. */
 enum { SLICE = TEAM_INPUT_MAX / 8 };
 
@@ -793,6 +819,7 @@ int main(void)
                            {"unshown", unshown},
                            {"shutdown", shutdown},
                            {"the session ends after an operation", shutdown_after_an_end},
+                           {"a wait sleeps beside events", sleeps_beside_events},
                            {"slices of a giver", slices_of_a_giver},
                            {"longest that lies", longest_that_lies},
                            {"row that lies", row_that_lies},
