@@ -155,7 +155,8 @@ static inline unsigned drained_kinds(const struct pwc_ctx *ctx)
     return ctx->events.run ? ctx->events.kinds & ~ctx->events.asked : 0;
 }
 
-int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
+/* As channel_arm_drained, and as wait_arm. */
+static int arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds, unsigned drained)
 {
     bool pieces = ctx->channel.neighbours.pieces_due;
     int rc;
@@ -165,7 +166,7 @@ int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
         kinds = PWC_LOCAL | (kinds ? kinds : PWC_LOCAL | PWC_REMOTE);
     if (ctx->channel.neighbours.wakes_due)
         kinds = wait_taken_too(kinds);
-    rc = channel_arm(&ctx->channel, mode, kinds);
+    rc = channel_arm_drained(&ctx->channel, mode, kinds, drained);
     if (rc == 0 && pieces && series_go_on(ctx) > 0) {
         channel_disarm(&ctx->channel);
         rc = 1;
@@ -182,15 +183,14 @@ int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
     return rc;
 }
 
+int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
+{
+    return arm(ctx, mode, kinds, 0);
+}
+
 int wait_arm_drained(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
 {
-    unsigned drained = drained_kinds(ctx);
-
-    if (drained != 0) {
-        kinds = drained | (kinds ? kinds : PWC_LOCAL | PWC_REMOTE);
-        ctx->channel.asked_peer = PWC_ANY;
-    }
-    return wait_arm(ctx, mode, kinds);
+    return arm(ctx, mode, kinds, drained_kinds(ctx));
 }
 
 /* An answer to a bind wakes no futex. So while a bind is under way, the context sleeps on the wake
@@ -304,6 +304,7 @@ void wait_between_looks(struct pwc_ctx *ctx, unsigned kinds)
 
 unsigned wait_drain(struct pwc_ctx *ctx)
 {
+    const uint64_t asked = ctx->channel.asked_peer;
     struct pwc_event event;
     unsigned count = 0;
 
@@ -314,6 +315,7 @@ unsigned wait_drain(struct pwc_ctx *ctx)
         handler_leave();
         count++;
     }
+    ctx->channel.asked_peer = asked; /* of the call that waits */
     return count;
 }
 

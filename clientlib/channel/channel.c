@@ -204,28 +204,41 @@ static void show_room(struct channel *ch, unsigned kinds)
     atomic_store_explicit(&ch->shared->waits.spacious, spacious, memory_order_relaxed); /* C */
 }
 
-int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
+/* Whether a neighbour's ring has an event for such a probe, or a peer's end is to be shown. */
+static bool has_for(struct channel *ch, uint64_t peer, unsigned kinds)
 {
+    return channel_direct_pending(ch, peer, kinds) || channel_end_to_show(ch, peer, kinds);
+}
+
+int channel_arm_drained(struct channel *ch, uint32_t mode, unsigned kinds, unsigned drained)
+{
+    unsigned both;
     bool pending;
 
     show_room(ch, kinds);
     kinds &= ~CHANNEL_TAKEN;
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;
+    both = kinds | drained;
     doorbell_arm(&ch->shared->event_bell, mode);
     neighbours_arm(&ch->neighbours, mode);
     FAULT(WAIT_ARMED);
-    pending = (kinds & PWC_LOCAL) && inbox_pending(&ch->local);
-    if (!pending && (kinds & CHANNEL_RING_KINDS || channel_sorts(ch)))
+    pending = (both & PWC_LOCAL) && inbox_pending(&ch->local);
+    if (!pending && (both & CHANNEL_RING_KINDS || channel_sorts(ch)))
         pending = remote_pending(ch);
     if (!pending && ch->deliver)
         pending = inbox_pending(&ch->reply_event);
-    pending = pending || channel_direct_pending(ch, ch->asked_peer, kinds) ||
-              channel_end_to_show(ch, ch->asked_peer, kinds);
+    pending = pending || has_for(ch, ch->asked_peer, kinds) ||
+              (drained != 0 && has_for(ch, PWC_ANY, drained));
     if (!pending && channel_state(ch) == 0)
         return 0;
     channel_disarm(ch);
     return 1;
+}
+
+int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
+{
+    return channel_arm_drained(ch, mode, kinds, 0);
 }
 
 void channel_disarm(struct channel *ch)

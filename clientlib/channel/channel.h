@@ -311,6 +311,8 @@ void channel_end(struct channel *ch, int status);
  * (channel_holds_request), sleep only for moments.
  */
 int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds);
+/* As channel_arm, where events of the kinds `drained` count too, from whatever peer they are. */
+int channel_arm_drained(struct channel *ch, uint32_t mode, unsigned kinds, unsigned drained);
 void channel_disarm(struct channel *ch);
 
 static inline bool channel_holds_request(const struct channel *ch)

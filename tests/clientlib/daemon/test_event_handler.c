@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "clientlib/attach/context.h"
 #include "pwc/signal.h"
+#include "shm_ring/doorbell.h"
 #include "tests/clientlib/daemon/two_contexts.h"
 #include "tests/suite.h"
 
@@ -112,6 +114,36 @@ static void test_wait(void)
     CU_ASSERT_EQUAL(put_id(t, 3), 0);
     CU_ASSERT_EQUAL(pwc_wait(t->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.id, 3);
+    two_free(t);
+}
+
+/* Guards that pwc_wait for one peer sleeps while a neighbour's ring holds an event of another peer:
+ * neither the caller nor the function has asked for that event. */
+static void test_wait_sleeps(void)
+{
+    struct two *t = two_new(true);
+    struct taken taken = {.t = t};
+    struct pwc_event event;
+    pwc_remote *to_a;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(t->b, pwc_ctx_peer(t->a), NULL, &to_a), 0);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, 0, &event), 0); /* a maps the pair */
+    CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_LOCAL, take, &taken), 0);
+    CU_ASSERT_EQUAL(pwc_put(to_a, 0, NULL, 0, none, pwc_cid_u64(1), PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(pwc_wait(t->a, pwc_ctx_peer(t->a), PWC_REMOTE, &event, 50), 0);
+    CU_ASSERT(atomic_load(&t->a->channel.shared->waits.asleep_ns) > 0);
+    CU_ASSERT_EQUAL(pwc_wait(t->a, pwc_ctx_peer(t->b), PWC_REMOTE, &event, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.id, 1);
+    /* An event for the function ends the sleep, whatever its peer is. */
+    CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_REMOTE, take, &taken), 0);
+    CU_ASSERT_EQUAL(pwc_put(to_a, 0, NULL, 0, none, pwc_cid_u64(2), PWC_NO_LCE), 0);
+    t->a->channel.asked_peer = pwc_ctx_peer(t->a);
+    CU_ASSERT_EQUAL(channel_arm_drained(&t->a->channel, DOORBELL_FUTEX, PWC_LOCAL, PWC_REMOTE), 1);
+    CU_ASSERT_EQUAL(channel_arm_drained(&t->a->channel, DOORBELL_FUTEX, PWC_REMOTE, PWC_LOCAL), 0);
+    channel_disarm(&t->a->channel);
+    CU_ASSERT_EQUAL(pwc_wait(t->a, pwc_ctx_peer(t->a), PWC_LOCAL, &event, 1), 0);
+    CU_ASSERT_EQUAL(taken.count, 1);
+    CU_ASSERT_EQUAL(taken.last, 2);
     two_free(t);
 }
 
@@ -251,6 +283,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"calls that wait", test_waiting_calls},
         {"a wait for other kinds", test_wait},
+        {"a wait for one peer sleeps", test_wait_sleeps},
         {"a wait for a word", test_word},
         {"a descriptor", test_descriptor},
         {"setting", test_setting},

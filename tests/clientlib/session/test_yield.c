@@ -121,15 +121,15 @@ bool __wrap_channel_peer_is_over(struct channel *ch, uint64_t peer)
     return __real_channel_peer_is_over(ch, peer);
 }
 
-int __real_channel_arm(struct channel *ch, uint32_t mode, unsigned kinds);
-int __wrap_channel_arm(struct channel *ch, uint32_t mode, unsigned kinds);
-int __wrap_channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
+int __real_channel_arm_drained(struct channel *ch, uint32_t mode, unsigned kinds, unsigned drained);
+int __wrap_channel_arm_drained(struct channel *ch, uint32_t mode, unsigned kinds, unsigned drained);
+int __wrap_channel_arm_drained(struct channel *ch, uint32_t mode, unsigned kinds, unsigned drained)
 {
     const struct submit_record *record;
 
     while (world.ends_before && (record = fake_session_read(&world.daemon)))
         fake_session_end_silent(&world.daemon, record);
-    return __real_channel_arm(ch, mode, kinds);
+    return __real_channel_arm_drained(ch, mode, kinds, drained);
 }
 
 /* Does not sleep, because nobody would wake the test. */
