@@ -105,8 +105,9 @@ struct channel_end {
 /* The ends of peers that are not forgotten yet. Owned by the channel. */
 struct channel_ends {
     struct channel_end *list;
-    uint32_t count, room, untaken;
-    uint64_t seen; /* bit i: there may be an entry whose peer is i modulo 64 */
+    uint32_t *places; /* a hash by peer, 2 * room long: 1 more than an index of `list`; 0: free */
+    uint32_t count, room, untaken; /* `room` is a power of two, or 0 */
+    uint64_t seen;                 /* bit i: there may be an entry whose peer is i modulo 64 */
 };
 
 static inline uint64_t channel_end_bit(uint64_t peer)
@@ -114,10 +115,12 @@ static inline uint64_t channel_end_bit(uint64_t peer)
     return UINT64_C(1) << peer % 64;
 }
 
-/* False: the list has no entry of this peer. */
-static inline bool channel_may_have_ended(const struct channel_ends *ends, uint64_t peer)
+/* The entry of this peer, or NULL; for a peer whose bit in `seen` is set. */
+struct channel_end *channel_end_of(const struct channel_ends *ends, uint64_t peer);
+
+static inline bool channel_has_ended(const struct channel_ends *ends, uint64_t peer)
 {
-    return ends->seen & channel_end_bit(peer);
+    return ends->seen & channel_end_bit(peer) && channel_end_of(ends, peer);
 }
 
 struct channel {

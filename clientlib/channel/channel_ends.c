@@ -14,14 +14,57 @@
 #include <stdlib.h>
 #include "clientlib/channel/channel_route.h"
 
+/* The place that leads to this peer's entry; or the free place where it would stand. At least half
+ * of the places are free. */
+static uint32_t *place_of(const struct channel_ends *ends, uint64_t peer)
+{
+    uint32_t mask = 2 * ends->room - 1;
+    uint32_t at = (uint32_t)(peer * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+
+    while (ends->places[at] != 0 && ends->list[ends->places[at] - 1].peer != peer)
+        at = (at + 1) & mask;
+    return &ends->places[at];
+}
+
+struct channel_end *channel_end_of(const struct channel_ends *ends, uint64_t peer)
+{
+    uint32_t place = *place_of(ends, peer);
+
+    return place != 0 ? &ends->list[place - 1] : NULL;
+}
+
 static struct channel_end *find(const struct channel_ends *ends, uint64_t peer)
 {
-    if (!channel_may_have_ended(ends, peer))
-        return NULL;
-    for (uint32_t i = 0; i < ends->count; i++)
-        if (ends->list[i].peer == peer)
-            return &ends->list[i];
-    return NULL;
+    return ends->seen & channel_end_bit(peer) ? channel_end_of(ends, peer) : NULL;
+}
+
+/* Makes the hash anew, and `seen`. */
+static void index_all(struct channel_ends *ends)
+{
+    memset(ends->places, 0, 2 * (size_t)ends->room * sizeof(*ends->places));
+    ends->seen = 0;
+    for (uint32_t i = 0; i < ends->count; i++) {
+        *place_of(ends, ends->list[i].peer) = i + 1;
+        ends->seen |= channel_end_bit(ends->list[i].peer);
+    }
+}
+
+static int grow(struct channel_ends *ends)
+{
+    uint32_t room = ends->room > 0 ? 2 * ends->room : 4;
+    uint32_t *places = malloc(2 * (size_t)room * sizeof(*places));
+    struct channel_end *list = places ? realloc(ends->list, room * sizeof(*list)) : NULL;
+
+    if (!list) {
+        free(places);
+        return -ENOMEM;
+    }
+    free(ends->places);
+    ends->places = places;
+    ends->list = list;
+    ends->room = room;
+    index_all(ends);
+    return 0;
 }
 
 int channel_peer_ended(struct channel *ch, const struct event_record *event)
@@ -35,15 +78,9 @@ int channel_peer_ended(struct channel *ch, const struct event_record *event)
         known->back = false;
         return ROUTE_KEPT;
     }
-    if (ends->count == ends->room) {
-        uint32_t room = ends->room > 0 ? 2 * ends->room : 4;
-        struct channel_end *list = realloc(ends->list, room * sizeof(*list));
-
-        if (!list)
-            return -ENOMEM;
-        ends->list = list;
-        ends->room = room;
-    }
+    if (ends->count == ends->room && grow(ends) < 0)
+        return -ENOMEM;
+    *place_of(ends, event->peer) = ends->count + 1;
     ends->list[ends->count++] = (struct channel_end){.peer = event->peer, .status = event->status};
     ends->seen |= channel_end_bit(event->peer);
     ends->untaken++;
@@ -61,9 +98,7 @@ void channel_peer_is_back(struct channel *ch, uint64_t peer)
     if (!end->taken)
         return; /* the event is still to be shown */
     *end = ends->list[--ends->count];
-    ends->seen = 0;
-    for (uint32_t i = 0; i < ends->count; i++)
-        ends->seen |= channel_end_bit(ends->list[i].peer);
+    index_all(ends);
 }
 
 /* Whether the peer is a neighbour whose ring still holds records. */
@@ -130,5 +165,6 @@ bool channel_peer_is_over(struct channel *ch, uint64_t peer)
 void channel_ends_destroy(struct channel_ends *ends)
 {
     free(ends->list);
+    free(ends->places);
     *ends = (struct channel_ends){0};
 }

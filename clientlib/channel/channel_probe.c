@@ -155,7 +155,7 @@ static inline bool take_plain(const struct channel_ends *ends, struct inbox *inb
         .bytes = ring_word(there, offsetof(struct event_record, bytes) / 8),
         .id = ring_word(there, offsetof(struct event_record, id) / 8),
     };
-    if ((peer != PWC_ANY && event.peer != peer) || channel_may_have_ended(ends, event.peer))
+    if ((peer != PWC_ANY && event.peer != peer) || channel_has_ended(ends, event.peer))
         return false;
     consume(inbox, sizeof(event), space);
     channel_show(&event, NULL, out);

@@ -194,7 +194,7 @@ int channel_route(struct channel *ch, struct neighbour *from, struct event_recor
     }
     if (event->kind == EVENT_PEER)
         return channel_peer_ended(ch, event);
-    if (kinds[event->kind].in_order && !from && channel_may_have_ended(&ch->ends, event->peer))
+    if (kinds[event->kind].in_order && !from && channel_has_ended(&ch->ends, event->peer))
         channel_peer_is_back(ch, event->peer);
     if (kinds[event->kind].message)
         return route_message(ch, from, event, asked, out);

@@ -137,6 +137,27 @@ static void test_many(void)
     pair_free(p);
 }
 
+/* Guards that each end among many is found, also after others are gone from the list, and that a
+ * peer which has not ended is found in no case. */
+static void test_each_is_found(void)
+{
+    struct pair *p = pair_new();
+    struct channel_ends *ends = &p->channel.ends;
+
+    for (uint64_t i = 0; i < MANY; i++) {
+        post_end(p, 3 * i, -EHOSTDOWN);
+        CU_ASSERT_EQUAL(next(p, PWC_ANY, PWC_PEER, PWC_PEER, 3 * i), -EHOSTDOWN);
+    }
+    for (uint64_t gone = 0; gone < MANY; gone++) {
+        for (uint64_t i = 0; i < 3 * MANY; i++)
+            CU_ASSERT_EQUAL(channel_has_ended(ends, i), i % 3 == 0 && i / 3 >= gone);
+        channel_peer_is_back(&p->channel, 3 * gone);
+    }
+    CU_ASSERT_EQUAL(ends->count, 0);
+    CU_ASSERT_EQUAL(ends->seen, 0);
+    pair_free(p);
+}
+
 /* A peer counts as over once it has ended, whether or not a probe has reported that. The peer is
  * back when another context with its number shows up, by an event or a bind; this context may end
  * again. */
@@ -260,6 +281,7 @@ int main(void)
         {"shown once, last", test_shown_once},
         {"one after another", test_one_after_another},
         {"many at once", test_many},
+        {"each of many is found", test_each_is_found},
         {"over, and back", test_over_and_back},
         {"ends twice", test_ends_twice},
         {"back by a message", test_back_by_message},
