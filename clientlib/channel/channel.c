@@ -123,12 +123,15 @@ int channel_end_error(uint32_t state)
 
 void channel_end(struct channel *ch, int status)
 {
-    ch->over = status;
+    uint32_t state = atomic_load_explicit(&ch->shared->state, memory_order_acquire);
+
+    if (ch->over == 0)
+        ch->over = state == SESSION_LIVE ? status : channel_end_error(state);
 }
 
 int channel_break(struct channel *ch)
 {
-    channel_end(ch, -EPROTO);
+    ch->over = -EPROTO;
     return -EPROTO;
 }
 

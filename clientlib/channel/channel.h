@@ -304,7 +304,8 @@ static inline int channel_state(const struct channel *ch)
 /* Called when the daemon broke the protocol: returns -EPROTO, which is the channel's state from now
  * on. */
 int channel_break(struct channel *ch);
-/* Called when the session is found to be over, for example by a socket's hang-up. */
+/* Called when the session is found to be over, for example by a socket's hang-up. The first reason
+ * stays, and so does the one that the daemon has shown in the session. */
 void channel_end(struct channel *ch, int status);
 
 /*

@@ -541,8 +541,26 @@ static void test_session_ends(void)
         expect_id(p, PWC_ANY, 0, 5); /* an earlier event can still be taken */
         CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, 0, &event), ends[i].result);
         CU_ASSERT_EQUAL(channel_arm(&p->channel, DOORBELL_FUTEX, 0), 1);
+        /* The daemon hangs up afterwards, which hides nothing. */
+        channel_end(&p->channel, -ESHUTDOWN);
+        CU_ASSERT_EQUAL(channel_state(&p->channel), ends[i].result);
         pair_free(p);
     }
+}
+
+/* Guards that the first end stays: a hang-up, or a ring that makes no sense. */
+static void test_first_end_stays(void)
+{
+    struct pair *p = pair_new();
+
+    channel_end(&p->channel, -ESHUTDOWN);
+    CU_ASSERT_EQUAL(channel_state(&p->channel), -ESHUTDOWN);
+    pair_free(p);
+    p = pair_new();
+    CU_ASSERT_EQUAL(channel_break(&p->channel), -EPROTO);
+    channel_end(&p->channel, -ESHUTDOWN);
+    CU_ASSERT_EQUAL(channel_state(&p->channel), -EPROTO);
+    pair_free(p);
 }
 
 /* Events that make no sense end the session, and the channel stays broken. */
@@ -710,6 +728,7 @@ int main(void)
         {"a caller that waits keeps remote events", test_run_keeps},
         {"slots are settled once", test_slots},
         {"the session ends", test_session_ends},
+        {"the first end stays", test_first_end_stays},
         {"events that make no sense", test_bad_events},
         {"counters that make no sense", test_bad_counters},
         {"bells", test_bells},
