@@ -35,6 +35,8 @@ static int send_reply(struct pwc_ctx *ctx, uint64_t token, struct am_outgoing *m
     if (rc == 0 && m->dst && remote_is_unbound(m->dst))
         rc = remote_make_ready(m->dst); /* a late remote gives -EDEADLK, because this is inside a
                                            handler */
+    if (rc == -EAGAIN)
+        rc = -EINVAL; /* its bind is under way, and a reply never waits */
     am_take_request(ctx, m, &own);
     if (rc == 0)
         rc = am_check(ctx, m, REPLY_FLAGS);

@@ -135,14 +135,14 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
 /*
  * Reply to the request whose handler is running, at most once. Never returns -EAGAIN: a handler
  * runs only when there is room for its reply. `dst` of a Long must be bound to the requester in
- * this context, or -EINVAL. The payload of a Long over pwc_packed_max must be in a region of this
- * client, or -EFAULT, because a reply never waits, and so cannot be sent in pieces. Flags are those
- * of put except PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the running handler;
- * -EALREADY: the handler has replied; -EPERM: the request wants no reply, or is a reply itself;
- * other errors as above. After an error the handler may try again. The status of the local event
- * may also be -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be
- * mapped here. Where a handler does not reply, the requester gets no event. pwc_flush waits for the
- * ends of replies with PWC_ANY only.
+ * this context, by a bind that has ended, or -EINVAL. The payload of a Long over pwc_packed_max
+ * must be in a region of this client, or -EFAULT, because a reply never waits, and so cannot be
+ * sent in pieces. Flags are those of put except PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not
+ * that of the running handler; -EALREADY: the handler has replied; -EPERM: the request wants no
+ * reply, or is a reply itself; other errors as above. After an error the handler may try again. The
+ * status of the local event may also be -EHOSTUNREACH: a Long to a requester of the same node whose
+ * memory could not be mapped here. Where a handler does not reply, the requester gets no event.
+ * pwc_flush waits for the ends of replies with PWC_ANY only.
  */
 PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);
 PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);

@@ -462,6 +462,44 @@ static void test_inside_a_handler(void)
     stage_free(s);
 }
 
+struct replying {
+    struct stage *s;
+    int replied_long, replied;
+};
+
+static void reply_over_unbound(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    const struct pwc_am_send send = {.index = HANDLER, .flags = PWC_NO_LCE};
+    struct replying *r = argument;
+    pwc_remote *to = NULL;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_bind_start(ctx, pwc_ctx_peer(ctx), &r->s->key, pwc_cid_u64(9), &to),
+                          0);
+    r->replied_long = pwc_am_reply_long(ctx, am->token, to, 0, &send);
+    r->replied = pwc_am_reply_short(ctx, am->token, &send);
+}
+
+/* Guards that a reply over a remote whose bind is under way is refused as one over a wrong remote,
+ * because a reply never gives -EAGAIN. The handler may then reply otherwise. */
+static void test_reply_over_unbound(void)
+{
+    struct stage *s = stage_new(false);
+    struct replying r = {.s = s};
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_am_register(s->a, HANDLER, reply_over_unbound, &r), 0);
+    CU_ASSERT_EQUAL(
+        pwc_am_short(s->w->remote, &(struct pwc_am_send){.index = HANDLER, .flags = PWC_NO_LCE}),
+        0);
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(s->a, PWC_ANY, PWC_MESSAGE, &event, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(r.replied_long, -EINVAL);
+    CU_ASSERT_EQUAL(r.replied, 0);
+    CU_ASSERT_EQUAL(pwc_am_register(s->a, HANDLER, count_message, &s->handled), 0);
+    event = expect(s->w, PWC_LOCAL, 9, 0);
+    CU_ASSERT_EQUAL(event.op, PWC_OP_BIND);
+    stage_free(s);
+}
+
 /* ---- several threads --------------------------------------------------------------------------
  */
 
@@ -528,6 +566,7 @@ int main(void)
         {"room for events", test_room},
         {"the pair comes with the first answer", test_pair_comes_first},
         {"inside a handler", test_inside_a_handler},
+        {"a reply over an unbound remote", test_reply_over_unbound},
         {"several threads", test_threads},
         CU_TEST_INFO_NULL,
     };
