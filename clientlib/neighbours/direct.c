@@ -380,6 +380,8 @@ int direct_atomic(struct pwc_ctx *ctx, const struct atomic_call *a)
                           a->result);
     FAULT(DIRECT_COPIED);
     if (done < a->count) {
+        if (done > 0)
+            wake_if_asleep(ctx, pair); /* the target may wait for a word that has changed */
         end_atomic(ctx, a, -EBUSY, done);
         return 0;
     }
