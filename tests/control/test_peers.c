@@ -170,6 +170,50 @@ static void home_dies(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
+/* A node dies with two ranks of a job, of which the second has called a barrier. When the first
+ * leaves, the barrier fails, and the home has a frame for the node that it is giving up. The
+ * engine, which waits for a bind, reports the node before the control thread's own deadline. Once
+ * the node is back it is found again. */
+static void dies_in_a_barrier(void)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Bind bind = PWC__BIND__INIT;
+    const char *job = job_at(0);
+    struct daemon d[2];
+    struct answer context, a;
+    int sockets[3], s;
+
+    CU_ASSERT_TRUE_FATAL(start(&d[0], "0", plan.secrets[0], plan.nodes));
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", plan.secrets[0], plan.nodes));
+    for (uint32_t i = 0; i < 3; i++) {
+        sockets[i] = raw_connect(&d[i > 0]);
+        CU_ASSERT_FATAL(sockets[i] >= 0);
+        CU_ASSERT_EQUAL_FATAL(raw_hello(sockets[i], job, i, 3), 0);
+    }
+    CU_ASSERT_EQUAL_FATAL(ask_context(sockets[0], 4096, &context), 0);
+    CU_ASSERT_TRUE(contribute(sockets[2], 0, ""));
+    CU_ASSERT_TRUE(raw_is_served(&d[1])); /* so the contribution is on its way */
+    kill(d[1].pid, SIGSTOP);
+    bind.session = context.handle;
+    bind.peer = 1;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
+    request.bind = &bind;
+    CU_ASSERT_TRUE(raw_request(sockets[0], 5, &request));
+    CU_ASSERT_TRUE(raw_is_served(&d[0])); /* so the engine wants the link */
+    daemon_kill(&d[1]);
+    CU_ASSERT_EQUAL(ask_nothing(sockets[0], &a), -EHOSTDOWN);
+    CU_ASSERT_TRUE(daemon_says(&d[0], "node 1 is given up"));
+
+    CU_ASSERT_TRUE_FATAL(start(&d[1], "1", plan.secrets[0], plan.nodes));
+    CU_ASSERT_EQUAL(hello(&d[0], job_at(1), 0, &s), 0);
+    close(s);
+    answer_close(&context);
+    for (int i = 0; i < 3; i++)
+        close(sockets[i]);
+    CU_ASSERT_EQUAL(daemon_stop(&d[0]), 0);
+    CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
+}
+
 /* ---- apart ----------------------------------------------------------------------------------- */
 
 static void wrong_secret(void)
@@ -525,6 +569,7 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"one job", one_job},
                            {"a share of a home", a_share_of_a_home},
                            {"home dies", home_dies},
+                           {"dies in a barrier", dies_in_a_barrier},
                            {"wrong secret", wrong_secret},
                            {"versions", versions},
                            {"ends while a name is looked up", ends_while_a_name_is_looked_up},

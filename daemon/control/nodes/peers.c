@@ -178,12 +178,13 @@ void peer_give_up(struct peer *p, const char *why)
         return; /* the node is given up already */
     if (p->state == PEER_LINKED)
         peer_note_reason(p, -ETIMEDOUT, why);
-    lose(p);
+    p->state = PEER_LOST;
     if (p->link)
         link_close(p->link, -ETIMEDOUT, p->reason);
     if (p->dial)
         link_close(p->dial, -ETIMEDOUT, p->reason);
     uv_timer_stop(&p->retry);
+    lose(p); /* a frame to one of the node's ranks that have not left yet dials the node anew */
 }
 
 static void attempt_later(struct peer *p);
