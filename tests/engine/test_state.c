@@ -199,6 +199,10 @@ static void test_heap_gives_aligned_pieces(void)
     heap_give(&heap, b, 256);
     heap_give(&heap, c, 128);
     CU_ASSERT_PTR_EQUAL(heap_take(&heap, 1024), base);
+    heap_give(&heap, base, 1024);
+    CU_ASSERT_PTR_EQUAL(heap_take(&heap, 64), base);
+    CU_ASSERT_PTR_NULL(heap_take_above(&heap, 512, 8));
+    CU_ASSERT_PTR_NOT_NULL(heap_take_above(&heap, 512, 7));
 }
 
 /* Finds the first free place by a look at each unit; UINT32_MAX: there is none. */

@@ -18,7 +18,7 @@ void peer_init(struct engine *e, uint32_t peer)
 {
     struct peer *p = &e->peers[peer];
 
-    *p = (struct peer){.rx_preferred = e->config.ledger_start};
+    *p = (struct peer){0};
     queue_init(&p->sent, SENT_SHIFT);
     for (uint32_t i = 0; i < NOTES_QUEUES; i++)
         queue_init(&p->notes[i].queue, NOTE_SHIFT);

@@ -73,18 +73,14 @@ uint32_t rings_parting(const struct peer_live *live)
 
 int ring_prepare(struct engine *e, uint32_t peer)
 {
-    struct peer *p = &e->peers[peer];
     struct peer_live *live = &e->peer_live[peer];
-    uint32_t size = p->rx_preferred;
+    uint32_t size = e->config.ledger_start;
     int r;
 
-    live->in = (struct ledger_in){0};
-    while (!(live->in.ring = heap_take(&e->heap, size))) {
-        if (size == e->config.ledger_start)
-            return -ENOMEM;
-        size /= 2;
-    }
-    live->in.size = size;
+    live->in = (struct ledger_in){.size = size};
+    live->in.ring = heap_take(&e->heap, size);
+    if (!live->in.ring)
+        return -ENOMEM;
     r = fabric_mem_add(e->fabric, live->in.ring, size, FABRIC_REMOTE_WRITE,
                        cookie_of(COOKIE_RING, peer));
     if (r < 0) {
@@ -152,6 +148,12 @@ void ring_added(struct engine *e, uint32_t peer, bool next, int status,
     peer_activate(e, peer);
 }
 
+/* Takes memory for a ledger that grows, and leaves an eighth of the heap for links that begin. */
+static uint8_t *take_larger(struct engine *e, uint32_t size)
+{
+    return heap_take_above(&e->heap, size, e->heap.units / 8);
+}
+
 void ring_grow(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
@@ -163,7 +165,7 @@ void ring_grow(struct engine *e, uint32_t peer)
     if (size <= in->size || in->next_ring || live->link != LINK_UP || e->now < in->grow_at ||
         rings_parting(live) > 0)
         return;
-    in->next_ring = heap_take(&e->heap, (uint32_t)size);
+    in->next_ring = take_larger(e, (uint32_t)size);
     if (!in->next_ring)
         return;
     in->next_size = (uint32_t)size;
@@ -204,8 +206,6 @@ void ring_switched(struct engine *e, uint32_t peer)
     in->base = e->peers[peer].rx_consumed;
     in->next_ring = NULL;
     in->next_ready = in->next_offered = false;
-    set32(e, &e->peers[peer].rx_preferred, in->size);
-    commit(e);
     live->grown++;
 }
 
@@ -238,7 +238,7 @@ void ring_leave(struct engine *e, uint32_t peer)
     if (!out->switching) {
         /* No peer gets more than ledger_max of the memory that all share. */
         if (!out->next_staging && out->next.bytes <= e->config.ledger_max)
-            out->next_staging = heap_take(&e->heap, out->next.bytes);
+            out->next_staging = take_larger(e, out->next.bytes);
         if (!out->next_staging) {
             switch_decline(e, peer);
             return;

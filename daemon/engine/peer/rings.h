@@ -4,15 +4,17 @@
  *
  * Growth: the sender is out of credit (WIRE_WANT); the receiver registers a ring of four times the
  * size and offers it; the sender takes memory of that size to mirror it and leaves the old ring
- * (WIRE_SWITCH), or declines. Thread: the progress thread.
+ * (WIRE_SWITCH), or declines. Each link begins with the smallest rings, and growth leaves memory
+ * for these: both sides need memory of the ring's size, and a link must not wait for what others
+ * have taken. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_RINGS_H
 #define PWC_ENGINE_RINGS_H
 
 #include "daemon/engine/state/state.h"
 
-/* Takes an inbound ring for the next link, of the preferred size or less, and begins its
- * registration. -ENOMEM. */
+/* Takes an inbound ring for the next link, of the smallest size, and begins its registration.
+ * -ENOMEM. */
 int ring_prepare(struct engine *e, uint32_t peer);
 /* Reports that there is no ring for a link that was asked for (ENGINE_PEER_BROKEN). The link is
  * not wanted any more, until somebody asks for it anew. */

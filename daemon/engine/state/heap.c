@@ -31,6 +31,15 @@ void *heap_take(struct heap *h, uint32_t size)
     return NULL;
 }
 
+void *heap_take_above(struct heap *h, uint32_t size, uint32_t left)
+{
+    uint32_t free = h->units;
+
+    for (uint32_t i = 0; i < h->units; i++)
+        free -= h->used[i];
+    return size / h->unit + left <= free ? heap_take(h, size) : NULL;
+}
+
 void heap_give(struct heap *h, void *at, uint32_t size)
 {
     uint64_t first = (uint64_t)((uint8_t *)at - h->base) / h->unit;

@@ -20,6 +20,8 @@ struct heap {
 /* `size` is a multiple of the unit; the piece begins at a multiple of its size. NULL: there is no
  * room. */
 void *heap_take(struct heap *h, uint32_t size);
+/* As heap_take, where at least `left` units stay free. */
+void *heap_take_above(struct heap *h, uint32_t size, uint32_t left);
 void heap_give(struct heap *h, void *at, uint32_t size);
 
 #endif

@@ -46,9 +46,9 @@ struct peer {
     struct queue sent;    /* struct sent: records staged and not acknowledged */
     struct notes notes[NOTES_QUEUES];
     uint32_t their_incarnation;
-    uint32_t rx_preferred; /* ring size at the next link */
-    uint32_t discarding;   /* operations under way are being dropped; a restart resumes that */
-    uint32_t bound_owed;   /* BOUND notes that the peer has not acknowledged */
+    uint32_t unused;
+    uint32_t discarding; /* operations under way are being dropped; a restart resumes that */
+    uint32_t bound_owed; /* BOUND notes that the peer has not acknowledged */
 };
 
 /* A record that stands in the ledger. */

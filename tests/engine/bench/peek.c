@@ -83,7 +83,8 @@ struct peek_peer peek_peer(const struct engine *e, uint32_t peer)
                              .ring_offered = live->in.next_ring != NULL,
                              .drops = live->drops,
                              .pause_ns = live->pause_ns,
-                             .payload_bytes = live->bytes};
+                             .payload_bytes = live->bytes,
+                             .ledger_bytes = live->in.size + live->out.size};
 
     view.overtaken =
         live->in.arrived != 0 && !(live->in.arrived >> (live->in.run % RUN_WINDOW) & 1);

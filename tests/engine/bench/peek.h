@@ -63,6 +63,7 @@ struct peek_peer {
     uint32_t drops;
     uint32_t pause_ns;
     uint64_t payload_bytes; /* bytes that are under way in both directions */
+    uint32_t ledger_bytes;  /* bytes of both rings */
 };
 
 struct peek_session peek_session(const struct engine *e, uint32_t session);
