@@ -214,6 +214,37 @@ static void dies_in_a_barrier(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
+/* Links that end soon after they began, as where an engine has no memory for them: the daemon dials
+ * the other node, which the test plays, but after pauses. */
+static void short_links(void)
+{
+    enum { LINKS = 6, PAUSE_MS = 15, NS_A_MS = 1000000 };
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(plan.ports[1])};
+    uint64_t longest = 0;
+    struct daemon d;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int on = 1;
+
+    inet_pton(AF_INET, plan.host, &name.sin_addr);
+    (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    CU_ASSERT_EQUAL_FATAL(bind(listener, (struct sockaddr *)&name, sizeof(name)), 0);
+    CU_ASSERT_EQUAL_FATAL(listen(listener, LINKS), 0);
+    CU_ASSERT_TRUE_FATAL(start(&d, "0", plan.secrets[0], plan.nodes));
+    for (int i = 0; i < LINKS; i++) {
+        struct raw_peer other;
+        uint64_t ended;
+
+        CU_ASSERT_TRUE_FATAL(raw_peer_link(&other, &plan, 1));
+        raw_peer_close(&other);
+        ended = clock_ns();
+        close(accept(listener, NULL, NULL));
+        longest = clock_ns() - ended > longest ? clock_ns() - ended : longest;
+    }
+    CU_ASSERT(longest >= PAUSE_MS * (uint64_t)NS_A_MS);
+    close(listener);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
 /* ---- apart ----------------------------------------------------------------------------------- */
 
 static void wrong_secret(void)
@@ -570,6 +601,7 @@ int main(int argc, char **argv)
                            {"a share of a home", a_share_of_a_home},
                            {"home dies", home_dies},
                            {"dies in a barrier", dies_in_a_barrier},
+                           {"short links", short_links},
                            {"wrong secret", wrong_secret},
                            {"versions", versions},
                            {"ends while a name is looked up", ends_while_a_name_is_looked_up},

@@ -19,6 +19,7 @@ enum {
     STRANGERS_MAX = 1024,
     RETRY_FIRST_MS = 20,
     RETRY_MAX_MS = 500,
+    SHORT_MS = 100, /* a link that ends sooner may end so again */
     WAITING_MAX = 4096, /* frames for a node that is not linked yet */
     BACKLOG = STRANGERS_MAX,
     ACCEPT_AGAIN_MS = 100,
@@ -209,14 +210,38 @@ static void attempt_again(uv_timer_t *timer)
     attempt(timer->data);
 }
 
+static void begin_to_dial(struct peer *p)
+{
+    p->state = PEER_DIALLING;
+    p->retry_ms = RETRY_FIRST_MS;
+    p->deadline_ns = clock_ns() + p->control->config->peer_deadline_ms * UINT64_C(1000000);
+}
+
 void peer_dial(struct peer *p)
 {
     if (p->state == PEER_DIALLING || p->state == PEER_LINKED || p->control->stopping)
         return;
-    p->state = PEER_DIALLING;
-    p->retry_ms = RETRY_FIRST_MS;
-    p->deadline_ns = clock_ns() + p->control->config->peer_deadline_ms * UINT64_C(1000000);
+    begin_to_dial(p);
     attempt(p);
+}
+
+static uint32_t longer(uint32_t pause_ms)
+{
+    return 2 * pause_ms < RETRY_MAX_MS ? 2 * pause_ms : RETRY_MAX_MS;
+}
+
+/* Dials again after a link has ended: at once, or, after short links in a row, after pauses that
+ * grow. An engine without memory for the link ends it each time. */
+static void dial_again(struct peer *p)
+{
+    bool was_short = clock_ns() - p->linked_ns < SHORT_MS * UINT64_C(1000000);
+
+    p->pause_ms = !was_short ? 0 : p->pause_ms > 0 ? longer(p->pause_ms) : RETRY_FIRST_MS;
+    begin_to_dial(p);
+    if (p->pause_ms > 0)
+        uv_timer_start(&p->retry, attempt_again, p->pause_ms, 0);
+    else
+        attempt(p);
 }
 
 /* Dials again later, or gives the node up, after an attempt to connect has failed. */
@@ -229,7 +254,7 @@ static void attempt_later(struct peer *p)
         return;
     }
     uv_timer_start(&p->retry, attempt_again, p->retry_ms, 0);
-    p->retry_ms = 2 * p->retry_ms < RETRY_MAX_MS ? 2 * p->retry_ms : RETRY_MAX_MS;
+    p->retry_ms = longer(p->retry_ms);
 }
 
 void peers_notice(struct worker *worker, const struct engine_notice *notice)
@@ -343,6 +368,7 @@ static void link_ready(struct link *link)
 
     let_strangers_in(p->control->peers);
     p->state = PEER_LINKED;
+    p->linked_ns = clock_ns();
     p->engines = link->handshake.engines;
     p->reason[0] = '\0';
     p->ended = false;
@@ -380,10 +406,9 @@ static void linked_closed(struct peer *p, int status, const char *text)
         return;
     if (was_linked) {
         peer_note_reason(p, status, text);
-        p->state = PEER_IDLE;
+        dial_again(p);
         links_changed(p->control);
         p->control->peers->events->down(p->control, p->node);
-        peer_dial(p);
     } else {
         attempt_later(p);
     }

@@ -32,6 +32,8 @@ struct peer {
     struct link *dial; /* the connection that we dial, not proven */
     uv_timer_t retry;
     uint32_t retry_ms;
+    uint32_t pause_ms;    /* before the dial that followed the last link; 0: none */
+    uint64_t linked_ns;   /* when the last link began */
     uint64_t deadline_ns; /* until when it is dialled */
     struct waiting_frame *waiting, **waiting_tail;
     uint32_t waiting_count;
