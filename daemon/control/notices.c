@@ -81,6 +81,12 @@ void notice_take(void *context, const struct engine_notice *notice)
         log_line(&control->log, LOG_LEVEL_ERROR, "the fabric's completion queue failed: %s",
                  strerror(-notice->status));
         control_end_at_once(control, "nothing can be completed any more: start it again");
+    case ENGINE_LEDGERS_FAILED:
+        log_line(&control->log, LOG_LEVEL_ERROR,
+                 "the fabric does not register the memory for ledgers: %s",
+                 strerror(-notice->status));
+        control_end_at_once(control, "no operation can leave: raise the limit of locked memory "
+                                     "(LimitMEMLOCK, ulimit -l), or lower ledger-bytes");
     default:
         log_line(&control->log, LOG_LEVEL_ERROR, "the engine gives a notice of unknown kind %u",
                  notice->kind);

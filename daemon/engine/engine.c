@@ -258,9 +258,8 @@ enum engine_part engine_slowest(const struct engine *e, uint64_t now, uint64_t *
 static void heap_added(struct engine *e, const struct fabric_event *event)
 {
     if (event->status < 0) {
-        notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN,
-                                               .status = event->status,
-                                               .peer = e->config.self});
+        notice_push(
+            e, &(struct engine_notice){.kind = ENGINE_LEDGERS_FAILED, .status = event->status});
         return;
     }
     e->heap_memory = event->memory;

@@ -497,6 +497,8 @@ enum engine_notice_kind {
     ENGINE_TEAM_CLOSED = 14,    /* handle: its area may go */
     ENGINE_OFFLOAD_READY = 15,  /* handle, cookie, status: on an error the offload is gone */
     ENGINE_OFFLOAD_CLOSED = 16, /* handle (context): an offload that was to be destroyed has gone */
+    ENGINE_LEDGERS_FAILED =
+        17, /* status: the ledgers' memory is not registered: no link can begin */
 };
 
 struct engine_notice {

@@ -2,7 +2,8 @@
  * A daemon that cannot watch its clients' processes refuses clients with that reason. Also: a
  * client truncates shared memory, so that the daemon's accesses fault (the odd daemon leaves out
  * the seals that prevent this). The daemon continues, quarantines the client that owned the memory,
- * gives the reason, and gives back all; other clients notice nothing.
+ * gives the reason, and gives back all; other clients notice nothing. A daemon whose ledgers cannot
+ * be registered ends with the reason.
  *
  *     test_faults ODD-PWCD
  */
@@ -126,6 +127,19 @@ static void unwatched(void)
     CU_ASSERT_EQUAL(daemon_stop(&blind), 0);
 }
 
+static void unlocked(void)
+{
+    struct daemon second;
+    bool ready = true;
+
+    setenv("PWCD_ODD", "unlocked", 1);
+    CU_ASSERT_EQUAL_FATAL(daemon_start_beside(&second, &d, "second.sock", program, NULL, &ready),
+                          0);
+    CU_ASSERT_TRUE(daemon_says(&second, "does not register the memory for ledgers"));
+    CU_ASSERT_TRUE(daemon_says(&second, "raise the limit of locked memory"));
+    CU_ASSERT_EQUAL(daemon_stop(&second), 1);
+}
+
 static void others_go_on(void)
 {
     CU_ASSERT_TRUE(bystanders_go_on(&others));
@@ -145,11 +159,9 @@ static bool start(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"session", session},
-                           {"segments", segments},
-                           {"unwatched", unwatched},
-                           {"others go on", others_go_on},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"session", session},           {"segments", segments},
+                           {"unwatched", unwatched},       {"unlocked", unlocked},
+                           {"others go on", others_go_on}, CU_TEST_INFO_NULL};
     int failed = 1;
 
     signal(SIGPIPE, SIG_IGN);

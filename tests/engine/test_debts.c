@@ -213,6 +213,22 @@ static void dead_fabric_is_reported(void)
     bench_free(b);
 }
 
+static void ledgers_not_registered_are_reported(void)
+{
+    struct bench *b = linked_bench();
+    struct engine_notice notice = {0};
+    uint64_t deadline;
+
+    still_push(&b->fabric, &(struct fabric_event){.kind = FABRIC_ADDED,
+                                                  .cookie = cookie_of(COOKIE_HEAP, 0),
+                                                  .status = -ENOMEM});
+    engine_step(b->engine, b->now, 16, &deadline);
+    CU_ASSERT_EQUAL_FATAL(engine_notice(b->engine, &notice), 1);
+    CU_ASSERT_EQUAL(notice.kind, ENGINE_LEDGERS_FAILED);
+    CU_ASSERT_EQUAL(notice.status, -ENOMEM);
+    bench_free(b);
+}
+
 /* Guards that a client which has hung up is freed although its ring still has a senseless wake. */
 static void last_words_end(void)
 {
@@ -390,6 +406,7 @@ int main(void)
         {"the lack of a ring is reported once", lack_is_reported_once},
         {"memory that was not dropped stays", memory_not_dropped_stays},
         {"a dead fabric is reported", dead_fabric_is_reported},
+        {"ledgers not registered", ledgers_not_registered_are_reported},
         {"last words end", last_words_end},
         {"what was not offered is not declined", what_was_not_offered_is_not_declined},
         {"too large is declined", too_large_is_declined},

@@ -16,7 +16,9 @@
  *     reusing   from the next close of a context on, its control thread stands still after calls
  *               about contexts, and dies after it has posted an open, once, as above
  *     tardy     its engine ends no client, until it was asked to open one whose rank is live, once,
- * as above ended     it gets SIGTERM when it stops its engines, once, as above
+ *               as above
+ *     ended     it gets SIGTERM when it stops its engines, once, as above
+ *     unlocked  its engine reports that the memory for ledgers is not registered
  *
  * PWCD_ODD_CONFIG names the file that this daemon reads as the system's configuration.
  *
@@ -102,6 +104,10 @@ int __real_workers_open(struct control *control);
 int __wrap_workers_open(struct control *control);
 int __real_workers_stop(struct control *control);
 int __wrap_workers_stop(struct control *control);
+int __real_engine_notice(struct engine *e, struct engine_notice *out);
+int __wrap_engine_notice(struct engine *e, struct engine_notice *out);
+bool __real_engine_notice_pending(const struct engine *e);
+bool __wrap_engine_notice_pending(const struct engine *e);
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);
 int __real_credential_make(const uint8_t *payload, size_t size, char **out, char *why,
@@ -258,6 +264,19 @@ int __wrap_workers_stop(struct control *control)
     if (is_odd_once("ended"))
         kill(getpid(), SIGTERM);
     return __real_workers_stop(control);
+}
+
+int __wrap_engine_notice(struct engine *e, struct engine_notice *out)
+{
+    if (!is_odd("unlocked"))
+        return __real_engine_notice(e, out);
+    *out = (struct engine_notice){.kind = ENGINE_LEDGERS_FAILED, .status = -ENOMEM};
+    return 1;
+}
+
+bool __wrap_engine_notice_pending(const struct engine *e)
+{
+    return is_odd("unlocked") || __real_engine_notice_pending(e);
 }
 
 pid_t __wrap_fork(void)
