@@ -213,6 +213,37 @@ static void dead_fabric_is_reported(void)
     bench_free(b);
 }
 
+/* Guards that the engine asks anew for a link that it wants, where the handshake has died: before
+ * the earlier link has drained, or because no ring can be registered. */
+static void handshake_dies(void)
+{
+    static const struct {
+        bool drained;
+        int refused, status, offered;
+    } rows[] = {{false, 0, 0, -EAGAIN}, {true, -ENOMEM, 0, -ENOMEM}, {true, 0, -ENOMEM, -EAGAIN}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = linked_bench();
+        struct engine_offer offer;
+
+        engine_peer_down(b->engine, 1);
+        if (rows[i].drained)
+            bench_steps(b, 4);
+        b->wanted = 0;
+        b->fabric.add_refused = rows[i].refused;
+        b->fabric.add_status = rows[i].status;
+        CU_ASSERT_EQUAL(engine_offer(b->engine, 1, &offer), rows[i].offered);
+        if (rows[i].drained)
+            bench_steps(b, 4);
+        CU_ASSERT_EQUAL(b->wanted, 0);
+        engine_peer_down(b->engine, 1);
+        bench_steps(b, 4);
+        CU_ASSERT_EQUAL(peek_peer(b->engine, 1).link, LINK_NONE);
+        CU_ASSERT_EQUAL(b->wanted, 1);
+        bench_free(b);
+    }
+}
+
 static void ledgers_not_registered_are_reported(void)
 {
     struct bench *b = linked_bench();
@@ -406,6 +437,7 @@ int main(void)
         {"the lack of a ring is reported once", lack_is_reported_once},
         {"memory that was not dropped stays", memory_not_dropped_stays},
         {"a dead fabric is reported", dead_fabric_is_reported},
+        {"a handshake dies", handshake_dies},
         {"ledgers not registered", ledgers_not_registered_are_reported},
         {"last words end", last_words_end},
         {"what was not offered is not declined", what_was_not_offered_is_not_declined},

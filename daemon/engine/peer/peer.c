@@ -82,7 +82,7 @@ int engine_offer(struct engine *e, uint32_t peer, struct engine_offer *out)
     if (live->link == LINK_NONE && rings_parting(live) < PARTING_RINGS) {
         r = e->heap_registered ? ring_prepare(e, peer) : 0;
         if (r < 0) {
-            live->offer_asked = false; /* the caller knows, and asks again */
+            live->wanted = live->offer_asked = false; /* the caller knows, and asks again */
             return r;
         }
     }
@@ -259,6 +259,18 @@ static void peer_drained(struct engine *e, uint32_t peer)
         peer_want(e, peer);
 }
 
+/* The handshake under way has died, and its offer with it. peer_drained looks where the earlier
+ * link still drains. */
+static void handshake_died(struct engine *e, uint32_t peer)
+{
+    struct peer_live *live = &e->peer_live[peer];
+
+    live->wanted = live->offer_asked = false;
+    if (live->link == LINK_NONE && live->known && !e->peers[peer].discarding &&
+        peer_pending(e, peer))
+        peer_want(e, peer);
+}
+
 void engine_peer_down(struct engine *e, uint32_t peer)
 {
     struct peer_live *live;
@@ -268,13 +280,15 @@ void engine_peer_down(struct engine *e, uint32_t peer)
         return;
     live = &e->peer_live[peer];
     in = &live->in;
-    if (live->link == LINK_NONE || live->link == LINK_DRAINING)
+    if (live->link == LINK_NONE || live->link == LINK_DRAINING) {
+        handshake_died(e, peer);
         return;
+    }
     if (live->link == LINK_UP)
         step_peer(e, peer, false);
     letters_stop(e, peer);
     live->link = LINK_DRAINING;
-    live->wanted = false;
+    live->wanted = live->offer_asked = false;
     fabric_disconnect(e->fabric, peer);
     if (in->registered)
         ring_part(e, peer, in->ring, in->size, &in->memory);

@@ -46,6 +46,8 @@ void bench_steps(struct bench *b, int n)
         while (engine_notice(b->engine, &notice)) {
             if (notice.kind == ENGINE_PEER_BROKEN && notice.peer == OTHER)
                 b->broken = true;
+            if (notice.kind == ENGINE_WANT_PEER && notice.peer == OTHER)
+                b->wanted++;
             if (notice.kind == ENGINE_QUARANTINED)
                 b->quarantined = true;
             if (notice.kind == ENGINE_OFFLOAD_CLOSED)

@@ -52,6 +52,7 @@ struct bench {
     uint64_t position;
     uint16_t run;
     bool broken;
+    uint32_t wanted; /* notices that the engine wants a link with node 1 */
 };
 
 /* Opens a bench without a link yet. Returns NULL if the engine does not come up, which is a bug in
