@@ -46,6 +46,13 @@ static uint64_t asked(struct raw_peer *p)
     return cookie;
 }
 
+static void say(struct raw_peer *p, const char *name)
+{
+    Pwc__PeerFrame frame = good_frames_of(&f, name);
+
+    CU_ASSERT_TRUE(raw_peer_send(p, &frame));
+}
+
 /* Closes the client's connection, and waits until the daemon holds no more than before. Descriptors
  * do not count, because each look at the daemon has a connection of its own. */
 static void leave(int s, const struct holdings *before)
@@ -212,6 +219,18 @@ static void offers_no_link(void)
     raw_peer_close(&p);
 }
 
+/* A client contributes to its first exchange. */
+static void begin_exchange(struct raw_peer *p, int s)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Exchange exchange = PWC__EXCHANGE__INIT;
+
+    request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
+    request.exchange = &exchange;
+    CU_ASSERT_TRUE(raw_request(s, 4, &request));
+    CU_ASSERT_EQUAL(asked(p), 1);
+}
+
 /* The result of an exchange, in which the other node may claim anything. */
 static void results_out_of_range(void)
 {
@@ -226,28 +245,61 @@ static void results_out_of_range(void)
     for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
         struct raw_peer p;
         struct answer a;
-        Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
-        Pwc__Exchange exchange = PWC__EXCHANGE__INIT;
-        Pwc__PeerFrame frame;
         int s;
 
         CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
         s = attach(&p);
-        request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
-        request.exchange = &exchange;
-        CU_ASSERT_TRUE(raw_request(s, 4, &request));
-        CU_ASSERT_EQUAL(asked(&p), 1);
+        begin_exchange(&p, s);
         good_frames_fill(&f, &p);
-        f.gathered.status = results[i].status;
-        f.gathered.offset = UINT64_MAX;
         f.gathered.last = true;
-        frame = good_frames_of(&f, "gathered");
-        CU_ASSERT_TRUE(raw_peer_send(&p, &frame));
+        f.gathered.offset = UINT64_MAX; /* not the next piece: passed over */
+        say(&p, "gathered");
+        f.gathered.offset = 0;
+        f.gathered.status = results[i].status;
+        say(&p, "gathered");
         CU_ASSERT_EQUAL(ask_nothing(s, &a), results[i].expected);
         leave(s, &before);
         CU_ASSERT_TRUE(good_frames_alive(&f, &p));
         raw_peer_close(&p);
     }
+}
+
+/* A rank contributes again while the result that another rank has asked for again arrives: it takes
+ * no part of that series of pieces, and then its own series as a whole. */
+static void joins_no_series(void)
+{
+    static const struct {
+        uint64_t offset;
+        bool last;
+    } pieces[] = {{4, false}, {8, true}, {0, false}, {4, false}, {4, false}, {8, true}};
+    const uint64_t expected[] = {0, 4, 8};
+    struct holdings before;
+    struct raw_peer p;
+    int s;
+
+    CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    s = attach(&p);
+    begin_exchange(&p, s);
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        good_frames_fill(&f, &p);
+        f.gathered.data = (ProtobufCBinaryData){.len = 4, .data = (uint8_t *)f.our_job};
+        f.gathered.offset = pieces[i].offset;
+        f.gathered.last = pieces[i].last;
+        say(&p, "gathered");
+    }
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        int fds[3], count;
+        Pwc__ClientReply *reply = raw_reply(s, fds, &count);
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(reply);
+        CU_ASSERT_EQUAL_FATAL(reply->body_case, PWC__CLIENT_REPLY__BODY_EXCHANGED);
+        CU_ASSERT_EQUAL(reply->exchanged->offset, expected[i]);
+        CU_ASSERT_EQUAL(reply->exchanged->last, i == 2);
+        pwc__client_reply__free_unpacked(reply, NULL);
+    }
+    leave(s, &before);
+    raw_peer_close(&p);
 }
 
 /* ---- open jobs ------------------------------------------------------------------------------- */
@@ -452,13 +504,6 @@ static void names_out_of_range(void)
 
 /* ---- a link is new --------------------------------------------------------------------------- */
 
-static void say(struct raw_peer *p, const char *name)
-{
-    Pwc__PeerFrame frame = good_frames_of(&f, name);
-
-    CU_ASSERT_TRUE(raw_peer_send(p, &frame));
-}
-
 /* Asks the daemon where this rank of pair_job is. Returns the status of the daemon's answer. */
 static int where(struct raw_peer *p, uint32_t rank)
 {
@@ -542,6 +587,7 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"answers out of range", answers_out_of_range},
                            {"places out of range", places_out_of_range},
                            {"results out of range", results_out_of_range},
+                           {"joins no series", joins_no_series},
                            {"ranks not announced again are gone", not_announced_again},
                            {"announces its ranks on a new link", announces_its_ranks},
                            {"ranks given", ranks_given},

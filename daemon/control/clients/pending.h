@@ -61,6 +61,7 @@ struct pending {
     uint32_t asked; /* the number of the engine that the key names, + 1; 0: there is no key */
     /* of an exchange */
     uint32_t sequence;
+    uint64_t offset; /* of the next piece of the result */
     /* of a publication and a lookup */
     char name[DIRECTORY_PUBLISHED_NAME];
     enum pending_how how;

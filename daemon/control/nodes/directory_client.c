@@ -139,6 +139,7 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
     struct client *c = p->client;
     uint32_t request = p->request;
 
+    p->offset += g->data.len;
     if (g->last || status < 0)
         pending_remove(&control->pending, p);
     if (status < 0) {
@@ -172,7 +173,9 @@ static void gathered(struct control *control, uint32_t from, const Pwc__Gathered
             body = body_of(c->user, g);
         for (p = pending_of(&control->pending, c); p; p = next) {
             next = pending_after(&control->pending, p);
-            if (p->kind == PENDING_EXCHANGE && p->sequence == g->sequence)
+            /* Any other piece is of a result that another rank has asked for again. */
+            if (p->kind == PENDING_EXCHANGE && p->sequence == g->sequence &&
+                (g->status < 0 || g->offset == p->offset))
                 reply_piece(control, p, g, body);
         }
     }
