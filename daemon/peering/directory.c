@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DOUBTED (UINT32_C(1) << 30) /* a bit of an entry of `places` */
+/* Bits of an entry of `places`. */
+#define DOUBTED (UINT32_C(1) << 30)
+#define FRESH   (UINT32_C(1) << 29) /* the process that has the rank has not contributed yet */
 
 #define PLACES_STEP 1024u /* an open job's places grow by so many ranks: a page */
 
@@ -156,7 +158,18 @@ uint32_t directory_node_of(const struct directory_job *job, uint32_t rank)
 }
 
 static_assert(DIRECTORY_NODES_MAX <= 1u << 16 && DIRECTORY_ENGINES <= 1u << 8,
-              "no place reads as DOUBTED, DIRECTORY_NOWHERE or DIRECTORY_LEFT");
+              "no place reads as DOUBTED, FRESH, DIRECTORY_NOWHERE or DIRECTORY_LEFT");
+
+bool directory_is_fresh(const struct directory_job *job, uint32_t rank)
+{
+    return directory_node_of(job, rank) != DIRECTORY_NOWHERE && job->places[rank] & FRESH;
+}
+
+void directory_has_contributed(struct directory_job *job, uint32_t rank)
+{
+    if (directory_is_fresh(job, rank))
+        job->places[rank] &= ~FRESH;
+}
 
 /* Makes room for `room` ranks of a job, and charges its user. Places from job->size on have no
  * meaning. */
@@ -418,21 +431,24 @@ static int job_of_claim(struct directory *d, const struct directory_id *id,
     return 0;
 }
 
-/* Notes where one of the job's ranks is. */
-static int place(struct directory_job *job, uint32_t rank, uint32_t node, uint32_t engine)
+/* Notes where one of the job's ranks is. A new process counts its exchanges from 0, so what an
+ * earlier one with its rank has contributed means nothing to it, nor do earlier failures. */
+static int place(struct directory *d, struct directory_job *job, const struct directory_claim *c)
 {
-    if (directory_node_of(job, rank) == DIRECTORY_NOWHERE) {
-        /* A rank that comes again counts its exchanges from 0, so earlier failures mean nothing to
-         * it. */
-        if (job->places[rank] == DIRECTORY_LEFT) {
-            job->left--;
-            memset(job->failures, 0, sizeof(job->failures));
-        }
-        job->live++;
-    } else if (directory_node_of(job, rank) != node) {
+    uint32_t node = directory_node_of(job, c->rank), fresh = FRESH;
+    bool has_left = job->places[c->rank] == DIRECTORY_LEFT;
+
+    if (node != DIRECTORY_NOWHERE && node != c->node)
         return -EADDRINUSE;
-    }
-    job->places[rank] = engine << 16 | node;
+    if (c->again)
+        fresh = directory_is_fresh(job, c->rank) ? FRESH : 0;
+    else
+        directory_part_drop(d, job, c->rank);
+    if (has_left && !c->again)
+        memset(job->failures, 0, sizeof(job->failures));
+    job->left -= has_left;
+    job->live += node == DIRECTORY_NOWHERE;
+    job->places[c->rank] = fresh | c->engine << 16 | c->node;
     return 0;
 }
 
@@ -453,7 +469,7 @@ int directory_claim(struct directory *d, const struct directory_id *id,
             return rc;
         note_size(d, job);
     }
-    return place(job, c->rank, c->node, c->engine);
+    return place(d, job, c);
 }
 
 int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
@@ -484,7 +500,7 @@ int directory_join(struct directory *d, const struct directory_id *id, uint32_t 
     if (rc < 0)
         return rc;
     *rank = job->size - 1;
-    rc = place(job, *rank, node, engine);
+    rc = place(d, job, &(struct directory_claim){.rank = *rank, .node = node, .engine = engine});
     note_size(d, job); /* before anybody gets the rank: no process of this daemon gives it again */
     return rc;
 }
@@ -523,7 +539,7 @@ int directory_where(const struct directory *d, const struct directory_id *id, ui
     *engine = 0;
     if (!job || rank >= job->size || directory_node_of(job, rank) == DIRECTORY_NOWHERE)
         return -EHOSTUNREACH;
-    *engine = (job->places[rank] & ~DOUBTED) >> 16;
+    *engine = (job->places[rank] & ~(DOUBTED | FRESH)) >> 16;
     return (int)directory_node_of(job, rank);
 }
 

@@ -169,7 +169,7 @@ struct directory_job {
     uint32_t room;    /* ranks that `places` has room for, and that the user is charged for */
     uint32_t live;    /* ranks attached */
     uint32_t left;    /* ranks at DIRECTORY_LEFT */
-    uint32_t *places; /* by rank: a bit for doubt and engine << 16 | node; or DIRECTORY_NOWHERE,
+    uint32_t *places; /* by rank: bits of directory.c and engine << 16 | node; or DIRECTORY_NOWHERE,
                        * _LEFT. In the table, or from `take` */
     struct directory_names *names; /* names.c; NULL: none yet */
     struct directory_gather gathers[DIRECTORY_OPEN_MAX];
@@ -215,6 +215,7 @@ struct directory_claim {
     uint32_t size; /* of the job; DIRECTORY_OPEN: the job is open, and a home has given the rank */
     uint32_t node, engine;
     uint64_t instance; /* the job's instance as the node knows it; 0: the node does not know it */
+    bool again; /* a process that had the rank before still has it: the node announces it again */
 };
 
 /* Notes a rank that has come. Returns 0 also where the same node announces it again, with any
@@ -283,7 +284,8 @@ void directory_gather_note(struct directory *d, const struct directory_job *job,
  * dropped, and a node that asks for it again gets -EHOSTDOWN. */
 void directory_gather_keep(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather);
-/* The kept result, if this part is a repeated contribution to it; else NULL. */
+/* The kept result, if this part is a repeated contribution to it; else NULL. The first contribution
+ * of a process is no repeated one, whatever an earlier process with its rank has contributed. */
 const struct directory_gather *directory_kept(const struct directory *d,
                                               const struct directory_id *id,
                                               const struct directory_part *part,

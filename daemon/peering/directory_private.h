@@ -22,6 +22,12 @@ void *directory_take(struct directory *d, struct directory_user *u, size_t size,
                      int *rc);
 void directory_give(struct directory *d, struct directory_user *u, void *memory, uint64_t cost);
 
+/* Whether the process that has this rank has not contributed yet; and notes that it has. */
+bool directory_is_fresh(const struct directory_job *job, uint32_t rank);
+void directory_has_contributed(struct directory_job *job, uint32_t rank);
+/* A new process has this rank. Drops what an earlier one has contributed to the first exchange. */
+void directory_part_drop(struct directory *d, struct directory_job *job, uint32_t rank);
+
 /* Keeps the last result of an inherited job again. */
 void directory_result_inherit(struct directory *d, struct directory_job *job);
 

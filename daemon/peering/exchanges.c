@@ -172,17 +172,28 @@ void directory_gather_keep(struct directory *d, struct directory_job *job,
     *gather = (struct directory_gather){0};
 }
 
+static struct directory_gather *gather_of(struct directory_job *job, uint32_t sequence)
+{
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        if (job->gathers[i].open && job->gathers[i].sequence == sequence)
+            return &job->gathers[i];
+    return NULL;
+}
+
 const struct directory_gather *directory_kept(const struct directory *d,
                                               const struct directory_id *id,
                                               const struct directory_part *part,
                                               struct directory_job **job)
 {
-    const struct directory_gather *last;
+    const struct directory_gather *last, *open;
 
     *job = directory_job_find(d, id);
     if (!*job || part->rank >= (*job)->size || directory_node_of(*job, part->rank) != part->node ||
-        part->size != (*job)->size)
+        part->size != (*job)->size || directory_is_fresh(*job, part->rank))
         return NULL;
+    open = gather_of(*job, part->sequence);
+    if (open && open->parts[part->rank])
+        return NULL; /* the kept result is of earlier processes */
     last = &(*job)->last;
     return last->open && last->sequence == part->sequence && last->length == part->length ? last
                                                                                           : NULL;
@@ -215,12 +226,17 @@ static bool waits_for_the_gone(const struct directory_job *job, struct directory
     return false;
 }
 
-static struct directory_gather *gather_of(struct directory_job *job, uint32_t sequence)
+void directory_part_drop(struct directory *d, struct directory_job *job, uint32_t rank)
 {
-    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
-        if (job->gathers[i].open && job->gathers[i].sequence == sequence)
-            return &job->gathers[i];
-    return NULL;
+    struct directory_gather *g = gather_of(job, 0);
+
+    if (!g || !g->parts[rank])
+        return;
+    directory_give(d, job->user, g->parts[rank], g->length + PART_COST);
+    g->parts[rank] = NULL;
+    g->have--;
+    if (g->have == 0)
+        directory_gather_close(d, job, g); /* the first to come may choose another length */
 }
 
 struct directory_gather *directory_give_up(const struct directory *d, const struct directory_id *id,
@@ -305,6 +321,7 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
     rc = part_take(d, job, g, part);
     if (rc < 0)
         return rc;
+    directory_has_contributed(job, part->rank);
     if (job->left > 0 && waits_for_the_gone(job, g))
         return -EHOSTDOWN;
     return g->have == job->size ? 1 : 0;

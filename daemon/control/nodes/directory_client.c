@@ -371,7 +371,8 @@ static void rank_at(struct control *control, uint32_t from, const Pwc__RankAt *a
                                           .size = at->size,
                                           .node = from,
                                           .engine = at->engine,
-                                          .instance = at->instance};
+                                          .instance = at->instance,
+                                          .again = at->cookie == 0}; /* otherwise a Hello asks */
     Pwc__RankIs is = PWC__RANK_IS__INIT;
     int where;
 

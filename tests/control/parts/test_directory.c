@@ -646,6 +646,105 @@ static void a_rank_leaves(void)
     directory_clear(&d);
 }
 
+static struct directory_part part_of(uint32_t rank, uint32_t sequence, const char *data)
+{
+    return (struct directory_part){.rank = rank,
+                                   .size = 3,
+                                   .sequence = sequence,
+                                   .node = rank,
+                                   .data = (const uint8_t *)data,
+                                   .length = 1};
+}
+
+static int contribute(uint32_t rank, uint32_t sequence, const char *data, struct directory_job **at,
+                      struct directory_gather **g)
+{
+    const struct directory_part part = part_of(rank, sequence, data);
+
+    return directory_contribute(&d, &job, &part, at, g);
+}
+
+static bool gets_kept(uint32_t rank, uint32_t sequence)
+{
+    const struct directory_part part = part_of(rank, sequence, "x");
+    struct directory_job *at;
+
+    return directory_kept(&d, &job, &part, &at) != NULL;
+}
+
+/* Rank 1 leaves, and a new process has the rank; or (`again`) its node had only been given up. */
+static void comes_again(bool again)
+{
+    const struct directory_claim claim = {.rank = 1, .size = 3, .node = 1, .again = again};
+    struct directory_job *at;
+    uint32_t failed;
+
+    CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), 0);
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        if (failed & 1u << i)
+            directory_gather_fail(&d, at, &at->gathers[i], -EHOSTDOWN);
+    CU_ASSERT_EQUAL(directory_claim(&d, &job, &claim), 0);
+}
+
+/* A new process with a rank takes part anew: what the earlier one has given to the first exchange,
+ * or got from it, is not its own. Others still get what the earlier one has given to a later
+ * exchange. */
+static void a_new_life(void)
+{
+    struct directory_job *at;
+    struct directory_gather *g;
+    uint8_t all[3];
+
+    directory_init(&d, &memory, NODES, &alone);
+    for (uint32_t i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, i, 0), 0);
+    CU_ASSERT_EQUAL(contribute(1, 0, "a", &at, &g), 0);
+    comes_again(false);
+    CU_ASSERT_EQUAL(contribute(0, 0, "0", &at, &g), 0);
+    CU_ASSERT_EQUAL(contribute(1, 0, "b", &at, &g), 0);
+    comes_again(false);
+    CU_ASSERT_EQUAL(contribute(1, 0, "c", &at, &g), 0);
+    CU_ASSERT_EQUAL_FATAL(contribute(2, 0, "2", &at, &g), 1);
+    directory_gather_copy(g, 0, all, 3);
+    CU_ASSERT_EQUAL(memcmp(all, "0c2", 3), 0);
+    directory_gather_keep(&d, at, g);
+
+    CU_ASSERT_TRUE(gets_kept(1, 0));
+    comes_again(false);
+    CU_ASSERT_FALSE(gets_kept(1, 0));
+    CU_ASSERT_EQUAL(contribute(1, 0, "d", &at, &g), 0);
+    CU_ASSERT_FALSE(gets_kept(1, 0)); /* the process asks again */
+    CU_ASSERT_TRUE(gets_kept(0, 0));
+
+    CU_ASSERT_EQUAL(contribute(0, 4, "0", &at, &g), 0);
+    CU_ASSERT_EQUAL(contribute(1, 4, "e", &at, &g), 0);
+    comes_again(false);
+    CU_ASSERT_EQUAL(contribute(2, 4, "2", &at, &g), 1);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
+/* A node that was given up comes back with the same process: the exchanges that its rank has missed
+ * have failed, and what it has given stays. */
+static void the_same_life(void)
+{
+    struct directory_job *at;
+    struct directory_gather *g;
+
+    directory_init(&d, &memory, NODES, &alone);
+    for (uint32_t i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, i, 0), 0);
+    CU_ASSERT_EQUAL(contribute(1, 0, "1", &at, &g), 0);
+    CU_ASSERT_EQUAL(contribute(0, 1, "0", &at, &g), 0);
+    comes_again(true);
+    CU_ASSERT_EQUAL(contribute(1, 1, "1", &at, &g), -EHOSTDOWN);
+    CU_ASSERT_EQUAL(contribute(1, 0, "1", &at, &g), -EALREADY);
+    comes_again(false);
+    CU_ASSERT_EQUAL(contribute(1, 1, "1", &at, &g), 0);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
 static void a_node_is_lost(void)
 {
     const struct directory_id other = {.uid = 5, .job = "other"};
@@ -735,6 +834,8 @@ int main(void)
                            {"giving up", giving_up},
                            {"a failure is remembered", a_failure_is_remembered},
                            {"a rank leaves", a_rank_leaves},
+                           {"a new life", a_new_life},
+                           {"the same life", the_same_life},
                            {"a node is lost", a_node_is_lost},
                            {"a node comes back", a_node_comes_back},
                            {"homes", homes},
