@@ -268,13 +268,13 @@ static void heap_added(struct engine *e, const struct fabric_event *event)
 
 static void completed(struct engine *e, const struct fabric_event *event)
 {
-    uint64_t value = event->cookie & ((UINT64_C(1) << 60) - 1), slot;
+    uint64_t value = event->cookie & ((UINT64_C(1) << 60) - 1), low;
     uint32_t flow;
 
     switch (event->cookie >> 60) {
     case COOKIE_OP:
-        slot = cookie_op(event->cookie, &flow);
-        flow_fabric_done(e, flow, slot, event->status);
+        low = cookie_op(event->cookie, &flow);
+        flow_fabric_done(e, flow, low, event->status);
         break;
     case COOKIE_RUN:
         ledger_written(e, (uint32_t)(value >> 16), (uint16_t)value, event->status);

@@ -75,8 +75,9 @@ void flow_part_acknowledged(struct engine *e, uint32_t flow, uint32_t epoch);
 /* Within a transaction: the target had not consumed the record of this operation when the link
  * broke (`part`: as in struct sent). */
 void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch, uint32_t part);
-/* A piece of a payload, or of a read, has ended. */
-void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
+/* A piece of a payload, or of a read, has ended. `low`: the low bits of its operation's index
+ * (cookie_op). */
+void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t low, int status);
 /* Within a transaction: the target's FAIL of one operation. */
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status, uint32_t done);
 struct op_outcomes;

@@ -266,10 +266,11 @@ static void flow_payload_done(struct engine *e, uint32_t flow, uint64_t slot, st
     flow_end_early(e, flow, slot, op);
 }
 
-void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status)
+void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t low, int status)
 {
     struct flow *f = &e->flows[flow];
     uint32_t peer = f->peer;
+    uint64_t slot = f->ops.head + ((low - f->ops.head) & COOKIE_SLOTS);
     struct op *op = flow_op(e, f, slot);
 
     op_fabric_end(e, flow, op);

@@ -189,17 +189,19 @@ static inline uint64_t cookie_of(uint32_t kind, uint64_t value)
     return (uint64_t)kind << 60 | value;
 }
 
+#define COOKIE_SLOTS ((UINT64_C(1) << 40) - 1) /* the bits of an index that a cookie carries */
+
 /* The cookie of a fabric operation for the operation `slot` of a flow. cookie_op takes it apart
- * again. */
+ * again, and gives the low bits of the slot. */
 static inline uint64_t cookie_of_op(uint32_t flow, uint64_t slot)
 {
-    return cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1)));
+    return cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & COOKIE_SLOTS));
 }
 
 static inline uint64_t cookie_op(uint64_t cookie, uint32_t *flow)
 {
     *flow = (uint32_t)(cookie >> 40) & ((1u << 20) - 1);
-    return cookie & ((UINT64_C(1) << 40) - 1);
+    return cookie & COOKIE_SLOTS;
 }
 
 /* Arena transactions by their short names. */

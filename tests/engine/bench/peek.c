@@ -572,6 +572,14 @@ void poke_remote_state(struct engine *e, uint32_t remote, enum remote_state stat
     e->remotes[remote].state = state;
 }
 
+void poke_flow_index(struct engine *e, uint32_t flow, uint64_t index)
+{
+    struct flow *f = &e->flows[flow];
+
+    f->ops.head = f->ops.tail = index;
+    f->reported = f->started = f->staged = index;
+}
+
 void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length)
 {
     e->remotes[remote].length = length;

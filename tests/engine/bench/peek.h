@@ -172,6 +172,8 @@ void poke_notes(struct engine *e, uint32_t client, uint32_t chunks);
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
 /* Empties the session's lists of flows and inflows, as in an arena that is not whole. */
 void poke_lists(struct engine *e, uint32_t session);
+/* Makes a flow without operations count on from this index. */
+void poke_flow_index(struct engine *e, uint32_t flow, uint64_t index);
 void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length);
 void poke_remote_state(struct engine *e, uint32_t remote, enum remote_state state);
 void poke_revoke_due(struct engine *e, uint32_t remote, bool due);

@@ -132,6 +132,22 @@ static void boundaries(void)
     }
 }
 
+/* Guards that completions of pieces find their operation, whose index has more bits than a cookie
+ * of the fabric. The low 32 bits are 0, as the target expects them. */
+static void high_indices(void)
+{
+    for (size_t w = 0; w < WAYS; w++) {
+        begin(&ways[w], 31 + w);
+        poke_flow_index(origin(), peek_flow_of(origin(), driver.remotes[0][1].handle),
+                        UINT64_C(1) << 40);
+        for (enum path_kind kind = PATH_PUT; kind <= PATH_GET; kind++) {
+            driver_finish_one(&driver, submit(0, kind, LONG));
+            submit(0, kind, LONG);
+        }
+        end(&ways[w]);
+    }
+}
+
 /* ---- a small put beside ---------------------------------------------------------------------- */
 
 /* Bytes of payload that the flow of `from` has posted so far, with `length` bytes in each
@@ -276,6 +292,7 @@ static void endings(void)
 int main(void)
 {
     CU_TestInfo tests[] = {{"every length", boundaries},
+                           {"high indices", high_indices},
                            {"a small put beside endless ones", passes},
                            {"a window that two share", shared_window},
                            {"links that break half way", broken_links},
