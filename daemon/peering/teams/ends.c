@@ -59,6 +59,30 @@ void gather_group_if_whole(struct teams *t, struct teams_gather *g)
         group(t, g);
 }
 
+/* Asks another node for the members: a node from which a member has called. */
+static void ask_another(struct teams *t, struct teams_gather *g)
+{
+    g->asked = TEAMS_NONE;
+    g->named = 0;
+    for (uint32_t i = 0; i < g->size; i++)
+        if (g->members[i].state == CALLED)
+            g->asked = g->members[i].node;
+    if (g->asked != TEAMS_NONE)
+        gather_make_due(t, g, TEAMS_ASK_MEMBERS);
+}
+
+/* Whether the gather waits for a node to name the members from which no member calls any more, so
+ * that the node may know the team no more. */
+static bool asks_in_vain(const struct teams_gather *g)
+{
+    if (g->phase != TEAMS_GATHERING || g->asked == TEAMS_NONE || g->named == g->size)
+        return false;
+    for (uint32_t i = 0; i < g->size; i++)
+        if (g->members[i].state == CALLED && g->members[i].node == g->asked)
+            return false;
+    return true;
+}
+
 void gather_member_gone(struct teams *t, struct teams_gather *g, struct teams_member *m)
 {
     if (m->state == GONE)
@@ -69,6 +93,8 @@ void gather_member_gone(struct teams *t, struct teams_gather *g, struct teams_me
     gather_look_at(t, g);
     if (g->kind != TEAMS_SHRINK || g->phase == TEAMS_FORMING)
         gather_end(t, g, -EHOSTDOWN, "rank %u has left, or its node cannot be reached", m->rank);
+    if (asks_in_vain(g))
+        ask_another(t, g);
     gather_group_if_whole(t, g);
 }
 
@@ -152,18 +178,6 @@ void teams_rank_gone(struct teams *t, const struct directory_id *id, uint32_t ra
         }
 }
 
-/* Asks another node for the members: a node from which a member has called. */
-static void ask_another(struct teams *t, struct teams_gather *g)
-{
-    g->asked = TEAMS_NONE;
-    g->named = 0;
-    for (uint32_t i = 0; i < g->size; i++)
-        if (g->members[i].state == CALLED)
-            g->asked = g->members[i].node;
-    if (g->asked != TEAMS_NONE)
-        gather_make_due(t, g, TEAMS_ASK_MEMBERS);
-}
-
 void teams_node_lost(struct teams *t, uint32_t node)
 {
     for (uint32_t i = 0; i < TEAMS_BUCKETS; i++)
@@ -178,7 +192,5 @@ void teams_node_lost(struct teams *t, uint32_t node)
                 g->nodes[node] = 0;
                 gather_look_at(t, g);
             }
-            if (g->phase == TEAMS_GATHERING && g->asked == node && g->named < g->size)
-                ask_another(t, g);
         }
 }

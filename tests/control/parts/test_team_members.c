@@ -291,6 +291,58 @@ static void an_asked_node_is_lost(void)
     home_finish(&h);
 }
 
+/* The member whose node was asked for the members ends before its node has named them: it no longer
+ * knows the team. A node from which another member has called is asked. */
+static void an_asked_member_ends(void)
+{
+    static const struct {
+        uint32_t second; /* a rank that has called as well */
+        uint32_t asked;  /* the node that is asked then */
+    } rows[] = {{2, 1}, {1, TEAMS_NONE}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct teams_call c = home_call_of(0), second = home_call_of(rows[i].second);
+        struct teams_gather *g;
+
+        c.size = second.size = 4;
+        c.kind = second.kind = TEAMS_SHRINK;
+        home_begin(&h);
+        CU_ASSERT_EQUAL(home_call(&h, &home_team, &c), 0);
+        CU_ASSERT_EQUAL(home_call(&h, &home_team, &second), 0);
+        CU_ASSERT_EQUAL(home_due(&h, TEAMS_ASK_MEMBERS)->asked, 0);
+        teams_rank_gone(&h.teams, &home_job, 0);
+        if (rows[i].asked == TEAMS_NONE) {
+            home_due(&h, TEAMS_NOTHING); /* a member on this node still knows the team */
+        } else {
+            g = home_due(&h, TEAMS_ASK_MEMBERS);
+            CU_ASSERT_EQUAL(g->asked, rows[i].asked);
+            home_name_all(&h, &home_team, rows[i].asked, 4);
+            home_due(&h, TEAMS_ASK_ENDED);
+        }
+        home_finish(&h);
+    }
+}
+
+/* The only member that has called ends: the next one to call has its node asked. */
+static void the_only_caller_ends(void)
+{
+    struct teams_call c = home_call_of(0);
+
+    c.size = 4;
+    c.kind = TEAMS_SHRINK;
+    home_begin(&h);
+    CU_ASSERT_EQUAL(home_call(&h, &home_team, &c), 0);
+    home_due(&h, TEAMS_ASK_MEMBERS);
+    teams_rank_gone(&h.teams, &home_job, 0);
+    home_due(&h, TEAMS_NOTHING);
+    c = home_call_of(2);
+    c.size = 4;
+    c.kind = TEAMS_SHRINK;
+    CU_ASSERT_EQUAL(home_call(&h, &home_team, &c), 0);
+    CU_ASSERT_EQUAL(home_due(&h, TEAMS_ASK_MEMBERS)->asked, 1);
+    home_finish(&h);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"parents", parents},
@@ -302,6 +354,8 @@ int main(void)
                            {"hostile names", hostile_names},
                            {"shrinks", shrinks},
                            {"an asked node is lost", an_asked_node_is_lost},
+                           {"an asked member ends", an_asked_member_ends},
+                           {"the only caller ends", the_only_caller_ends},
                            CU_TEST_INFO_NULL};
 
     return suite_run("team members", tests);
