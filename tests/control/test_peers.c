@@ -465,6 +465,32 @@ static void one_node_number(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
+/* A node's daemon dials anew, as after its machine was started again, while this daemon still has
+ * the earlier connection: the dial is refused, and the earlier connection is asked whether its
+ * other end lives. */
+static void dials_as_another(void)
+{
+    struct raw_peer earlier, later;
+    Pwc__PeerFrame *frame;
+    struct daemon d;
+    bool asked = false;
+
+    CU_ASSERT_TRUE_FATAL(start(&d, "0", plan.secrets[0], plan.nodes));
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&earlier, &plan, 1));
+    CU_ASSERT_FALSE(raw_peer_link(&later, &plan, 1));
+    CU_ASSERT_TRUE(daemon_says(&d, "two daemons claim node number 1"));
+    raw_peer_close(&later);
+    while (!asked && (frame = raw_peer_next(&earlier)) != NULL) {
+        asked = frame->body_case == PWC__PEER_FRAME__BODY_PING;
+        pwc__peer_frame__free_unpacked(frame, NULL);
+    }
+    CU_ASSERT_TRUE(asked);
+    raw_peer_close(&earlier);
+    CU_ASSERT_TRUE(raw_peer_link(&later, &plan, 1));
+    raw_peer_close(&later);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
 static void node_number_taken(void)
 {
     const char *arguments[] = {"--node",        "0", "--nodes", plan.nodes, "--secret",
@@ -608,6 +634,7 @@ int main(int argc, char **argv)
                            {"cannot begin to dial", cannot_begin_to_dial},
                            {"hears late of an end", hears_late_of_an_end},
                            {"one node number", one_node_number},
+                           {"dials as another", dials_as_another},
                            {"node number taken", node_number_taken},
                            {"strangers", strangers},
                            {"silent strangers", silent_strangers},

@@ -19,7 +19,7 @@ enum {
     STRANGERS_MAX = 1024,
     RETRY_FIRST_MS = 20,
     RETRY_MAX_MS = 500,
-    SHORT_MS = 100, /* a link that ends sooner may end so again */
+    SHORT_MS = 100,     /* a link that ends sooner may end so again */
     WAITING_MAX = 4096, /* frames for a node that is not linked yet */
     BACKLOG = STRANGERS_MAX,
     ACCEPT_AGAIN_MS = 100,
@@ -307,14 +307,15 @@ static int link_proven(struct link *link, char *text, size_t text_size)
     } else {
         goto take;
     }
+    /* Where the earlier connection stays, a frame shows whether its other end is gone. */
     switch (handshake_choose(&link->handshake, &rival)) {
     case HANDSHAKE_DUPLICATE:
         about = log_node(p->node);
         log_about(&control->log, LOG_LEVEL_ERROR, &about, "two daemons claim node number %u",
                   p->node);
+        associations_probe(p);
         return duplicate(link, text, text_size);
     case HANDSHAKE_KEEP:
-        /* Our connection stays. If its other end is gone, a frame will show that. */
         if (p->link)
             associations_probe(p);
         snprintf(text, text_size, "node %u's own connection stays", self);
