@@ -415,6 +415,49 @@ static void ends_while_a_name_is_looked_up(void)
     close(s);
 }
 
+/* Starts an odd daemon that looks names up slowly, one after the other, as node 0 of this list. */
+static bool start_slow(struct daemon *d, const char *list)
+{
+    bool started;
+
+    setenv("PWCD_ODD", "slow", 1);
+    setenv("UV_THREADPOOL_SIZE", "1", 1);
+    started = plan_start(d, odd_program, "0", plan.secrets[0], list);
+    unsetenv("UV_THREADPOOL_SIZE");
+    unsetenv("PWCD_ODD");
+    return started;
+}
+
+/* A daemon that ends does not wait for names whose lookup has not begun. */
+static void ends_while_names_wait(void)
+{
+    enum { NODES = 13, LOOKUP_MS = 500, NS_A_MS = 1000000 };
+    char list[NODES * 24], name[16];
+    const struct directory_id id = {.uid = getuid(), .job = name};
+    struct daemon d;
+    int sockets[NODES], used;
+    uint64_t began;
+
+    used = snprintf(list, sizeof(list), "%s:%u", plan.host, plan.ports[0]);
+    for (int i = 1; i < NODES; i++)
+        used += snprintf(list + used, sizeof(list) - (size_t)used, ",localhost:%d", i);
+    CU_ASSERT_TRUE_FATAL(start_slow(&d, list));
+    for (uint32_t node = 1, i = 0; node < NODES; i++) {
+        snprintf(name, sizeof(name), "job%u", i);
+        if (directory_home(&id, NODES) != node)
+            continue;
+        sockets[node] = raw_connect(&d);
+        CU_ASSERT_TRUE(sockets[node] >= 0 && raw_ask_hello(sockets[node], name, 0, 2));
+        node++;
+    }
+    CU_ASSERT_TRUE(raw_is_served(&d));
+    began = clock_ns();
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    CU_ASSERT(clock_ns() - began < NODES / 2 * LOOKUP_MS * (uint64_t)NS_A_MS);
+    for (int i = 1; i < NODES; i++)
+        close(sockets[i]);
+}
+
 /* A node is given up in time, also where no attempt to connect can begin. */
 static void cannot_begin_to_dial(void)
 {
@@ -631,6 +674,7 @@ int main(int argc, char **argv)
                            {"wrong secret", wrong_secret},
                            {"versions", versions},
                            {"ends while a name is looked up", ends_while_a_name_is_looked_up},
+                           {"ends while names wait", ends_while_names_wait},
                            {"cannot begin to dial", cannot_begin_to_dial},
                            {"hears late of an end", hears_late_of_an_end},
                            {"one node number", one_node_number},

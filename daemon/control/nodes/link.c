@@ -47,7 +47,9 @@ static void close_handles(struct link *link)
         uv_close((uv_handle_t *)&link->tcp, handle_closed);
     if (!uv_is_closing((uv_handle_t *)&link->deadline))
         uv_close((uv_handle_t *)&link->deadline, handle_closed);
-    /* Cancel a call of MUNGE that no thread has begun. */
+    /* Cancel a lookup or a call of MUNGE that no thread has begun. */
+    if (link->resolving)
+        (void)uv_cancel((uv_req_t *)&link->resolve);
     if (link->munge)
         (void)uv_cancel((uv_req_t *)&link->munge->work);
 }
@@ -102,7 +104,8 @@ static struct link *link_new(struct control *control, const struct link_events *
 
 void links_free(struct control *control)
 {
-    /* A lookup under way cannot be cancelled, and a thread of libuv writes its result to a link. */
+    /* A lookup that has begun cannot be cancelled, and a thread of libuv writes its result to a
+     * link. */
     while (control->lookups > 0)
         uv_run(&control->loop, UV_RUN_ONCE);
     while (control->links) {
@@ -593,6 +596,7 @@ static void resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *fou
     int rc = status;
 
     link->control->lookups--;
+    link->resolving = false;
     if (link->state != LINK_CLOSED) {
         if (rc == 0)
             rc = uv_tcp_connect(&link->connect, &link->tcp, found->ai_addr, connected);
@@ -636,6 +640,7 @@ int link_dial(struct control *control, uint32_t node, const char *host, const ch
         return rc;
     }
     control->lookups++;
+    link->resolving = true;
     *out = link;
     return 0;
 }

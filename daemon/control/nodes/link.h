@@ -60,6 +60,7 @@ struct link {
     uv_timer_t deadline;
     uv_connect_t connect;
     uv_getaddrinfo_t resolve;
+    bool resolving;        /* `resolve` is under way */
     struct link *all_next; /* the next link in control's list; all_at: the pointer that leads to
                             * this link */
     struct link **all_at;
