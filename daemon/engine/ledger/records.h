@@ -97,11 +97,11 @@ extern const struct arrival_kind arrival_put;
 extern const struct arrival_kind arrival_placed;
 extern const struct arrival_kind arrival_got;
 extern const struct arrival_kind arrival_note;
-extern const struct arrival_kind arrival_packet; /* record_packet.c */
-extern const struct arrival_kind arrival_batch;  /* record_batch.c */
-extern const struct arrival_kind arrival_vector; /* record_vector.c */
+extern const struct arrival_kind arrival_packet;  /* record_packet.c */
+extern const struct arrival_kind arrival_batch;   /* record_batch.c */
+extern const struct arrival_kind arrival_vector;  /* record_vector.c */
 extern const struct arrival_kind arrival_strided; /* record_strided.c */
-extern const struct arrival_kind arrival_atomic; /* record_atomic.c */
+extern const struct arrival_kind arrival_atomic;  /* record_atomic.c */
 extern const struct arrival_kind arrival_atomics;
 extern const struct arrival_kind arrival_signal; /* record_signal.c */
 extern const struct arrival_kind arrival_signal_placed;
