@@ -237,6 +237,39 @@ static void twins_that_wait(void)
     }
 }
 
+/* More connections have greeted than there may be peers: the one whose greeting ends last stays,
+ * even if it has connected first. */
+static void slow_greeting(void)
+{
+    enum { EARLY = 20, PEERS = 2 };
+    struct stream_config config = {.peers_max = PEERS};
+    struct stream_greeting greeting;
+    int slow, quick[PEERS], descriptor;
+
+    open_near(&config);
+    accepts = 0;
+    slow = raw_dial(&near);
+    greeting = raw_greeting(&near, 3);
+    CU_ASSERT_TRUE(raw_send(&near, slow, &greeting, EARLY));
+    CU_ASSERT_TRUE(near_until(&near, &accepts, 1));
+    for (int i = 0; i < PEERS; i++) {
+        struct stream_greeting whole = raw_greeting(&near, 1 + (uint32_t)i);
+
+        quick[i] = raw_dial(&near);
+        CU_ASSERT_TRUE(raw_send(&near, quick[i], &whole, sizeof(whole)));
+        CU_ASSERT_TRUE(near_until(&near, &accepts, 2 + (uint32_t)i));
+    }
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    CU_ASSERT_TRUE(raw_send(&near, slow, (uint8_t *)&greeting + EARLY, sizeof(greeting) - EARLY));
+    CU_ASSERT_TRUE(raw_ends(&near, quick[0]));
+    CU_ASSERT_TRUE(near_rest(&near, &descriptor));
+    CU_ASSERT_TRUE(is_open(slow) && is_open(quick[1]));
+    for (int i = 0; i < PEERS; i++)
+        close(quick[i]);
+    close(slow);
+    close_near();
+}
+
 /* A second greeting from a connected peer means that the peer has started anew: the link is
  * lost. */
 static void twin_of_a_peer(void)
@@ -500,6 +533,7 @@ int main(void)
         {"frames behind a greeting that waits", words_before_connect},
         {"gone while it waits", gone_before_connect},
         {"two of one name that wait", twins_that_wait},
+        {"a greeting that ends last", slow_greeting},
         {"a second of a connected peer", twin_of_a_peer},
         {"a peer that is connected to", connected_to},
         {"no descriptor left", no_descriptor},

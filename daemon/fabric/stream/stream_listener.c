@@ -93,12 +93,13 @@ static void turn_away_older(struct stream *s, const struct stream_connection *th
     }
 }
 
-/* Closes the oldest connection that has greeted, or that has not. */
-static void turn_away_oldest(struct stream *s, bool greeted)
+/* Closes the oldest connection that has greeted, or that has not, but not `kept`: a connection may
+ * be the oldest and have greeted just now. */
+static void turn_away_oldest(struct stream *s, bool greeted, const struct stream_connection *kept)
 {
     struct stream_connection *c = s->listener.waiting;
 
-    while (c && has_greeted(c) != greeted)
+    while (c && (c == kept || has_greeted(c) != greeted))
         c = c->next_waiting;
     if (c)
         turn_away(s, c);
@@ -133,7 +134,7 @@ static void take_greeting(struct stream *s, struct stream_connection *c)
     }
     turn_away_older(s, c);
     if (s->listener.greeted > s->peers.count) /* only peers and earlier peers know our token */
-        turn_away_oldest(s, true);
+        turn_away_oldest(s, true, c);
     stream_peer_greeted(s, c);
     if (c->peer == STREAM_NOBODY && c->hung)
         turn_away(s, c);
@@ -182,7 +183,7 @@ static void take_in(struct stream *s, int fd)
         return;
     }
     if (!whole && s->listener.silent == SILENT_MAX)
-        turn_away_oldest(s, false);
+        turn_away_oldest(s, false, NULL);
     if (stream_connection_open(s, fd, false, &c) < 0)
         return;
     c->greeting = greeting;
