@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/fabric/end.h"
-#include "daemon/fabric/ofi/ofi.h"
+#include "daemon/fabric/ofi/ofi_private.h"
 #include "tests/count.h"
 #include "tests/suite.h"
 
@@ -234,6 +235,105 @@ static void dropped_behind_arrivals(void)
     fabric_close(ours);
 }
 
+/* A completion queue in place of the provider's: gives the entries of a row, one in each read. */
+struct scripted {
+    struct fi_ops_cq ops;
+    struct ofi *ofi;
+    uint32_t memory;
+    /* A: an arrival; E: an error of the provider's own; D: the queue is empty, and right after that
+     * the memory is dropped. From the row's end on the queue is empty. */
+    const char *entries;
+};
+
+static struct scripted scripted;
+
+/* Drops the memory, and waits until its registration is closed. */
+static void drop_scripted(void)
+{
+    struct ofi_registrar *r = &scripted.ofi->registrar;
+    uint32_t before = ofi_registrar_results(r);
+
+    CU_ASSERT_EQUAL(fabric_mem_drop(&scripted.ofi->fabric, scripted.memory, 0), 0);
+    for (int64_t until = milliseconds() + 5000;
+         ofi_registrar_results(r) == before && milliseconds() < until;)
+        (void)sched_yield();
+}
+
+static ssize_t scripted_read(struct fid_cq *queue, void *buffer, size_t count)
+{
+    if (*scripted.entries == '\0')
+        return -FI_EAGAIN;
+    if (*scripted.entries == 'E')
+        return -FI_EAVAIL;
+    if (count == 0)
+        return 0;
+    if (*scripted.entries++ == 'D') {
+        drop_scripted();
+        return -FI_EAGAIN;
+    }
+    *(struct fi_cq_data_entry *)buffer = (struct fi_cq_data_entry){.flags = FI_REMOTE_CQ_DATA};
+    return 1;
+}
+
+static ssize_t scripted_readerr(struct fid_cq *queue, struct fi_cq_err_entry *entry, uint64_t flags)
+{
+    scripted.entries++;
+    entry->flags = FI_RECV;
+    entry->err = FI_ECANCELED;
+    return 1;
+}
+
+/* Polls the scripted queue until the memory is dropped. Counts the arrivals before that. */
+static uint32_t arrivals_before_drop(const char *entries)
+{
+    struct fi_ops_cq *ops = scripted.ofi->queue->ops;
+    struct fabric_event events[8];
+    uint32_t arrived = 0;
+    bool dropped = false;
+
+    scripted.entries = entries;
+    if (entries[0] != 'D')
+        drop_scripted();
+    scripted.ofi->queue->ops = &scripted.ops;
+    for (uint32_t polls = 0; !dropped && polls < 1000; polls++)
+        for (int i = 0, n = fabric_poll(&scripted.ofi->fabric, events, 8); i < n; i++) {
+            arrived += !dropped && events[i].kind == FABRIC_ARRIVED;
+            dropped |= events[i].kind == FABRIC_DROPPED;
+        }
+    scripted.ofi->queue->ops = ops;
+    CU_ASSERT_TRUE(dropped);
+    return arrived;
+}
+
+/* A read of the provider's queue gets fewer entries than it had room for, and arrivals follow all
+ * the same: the event of a drop comes when the queue is empty, or when so many entries were taken
+ * as a full queue holds. */
+static void dropped_behind_short_reads(void)
+{
+    enum { OPERATIONS = 16, ENDLESS = 200 };
+    static uint8_t target[64];
+    static char endless[ENDLESS + 1];
+    struct ofi_config config = {.operations_max = OPERATIONS};
+    struct {
+        const char *entries;
+        uint32_t arrived;
+    } rows[] = {{"", 0},      {"AAA", 3}, {"AEA", 2}, {"EA", 1},
+                {"EEEEA", 1}, {"DA", 1},  {"DEA", 1}, {endless, 2 * OPERATIONS}};
+    struct fabric *fabric;
+
+    memset(endless, 'A', ENDLESS);
+    CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &fabric), 0);
+    scripted.ofi = (struct ofi *)fabric;
+    scripted.ops = *scripted.ofi->queue->ops;
+    scripted.ops.read = scripted_read;
+    scripted.ops.readerr = scripted_readerr;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        scripted.memory = added(fabric, target, sizeof(target)).index;
+        CU_ASSERT_EQUAL(arrivals_before_drop(rows[i].entries), rows[i].arrived);
+    }
+    fabric_close(fabric);
+}
+
 static int count_files(const char *stem)
 {
     DIR *folder = opendir("/dev/shm");
@@ -350,6 +450,7 @@ int main(void)
         {"rails", rails},
         {"message endpoints", messages},
         {"dropped behind arrivals", dropped_behind_arrivals},
+        {"dropped behind short reads", dropped_behind_short_reads},
         {"leftovers of a killed process", leftovers},
         {"signal handlers", signals},
         CU_TEST_INFO_NULL,

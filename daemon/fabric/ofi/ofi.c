@@ -300,6 +300,8 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         ofi_connections_poll(ofi, ofi->armed);
     if (ofi->armed)
         disarm(ofi);
+    if (ofi->taken == 0)
+        ofi->results = ofi_registrar_results(&ofi->registrar);
     /* Events that wait already get at most half of the room, so that the queue has room, too. */
     if (ofi->operations.ready_head)
         n += ofi_operations_deliver(&ofi->operations, events, (room + 1) >> 1);
@@ -324,12 +326,14 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
     else if (got < 0 && got != -FI_EAGAIN && got != -FI_EAVAIL && n == 0)
         return ofi_error(got);
     /* FABRIC_DROPPED must come after all arrivals in that memory. So memory's events are only
-     * collected when the queue has been read to its end: when a read got fewer entries than it had
-     * room for, or after as many full reads as the whole queue needs. */
-    if (got < want || ++ofi->full_reads == ofi->queue_reads)
-        ofi->full_reads = 0;
-    if (ofi->full_reads == 0)
-        n += ofi_registrar_collect(&ofi->registrar, events + n, room - n);
+     * collected when what was in the queue at their time has been taken: the queue is empty, or as
+     * many entries were taken as it holds. A read that gets less than it has room for says nothing:
+     * it also ends before an error. */
+    ofi->taken += got > 0 ? (uint32_t)got : got == -FI_EAVAIL && want > 0;
+    if (got == -FI_EAGAIN || ofi->taken >= ofi->queue_size) {
+        ofi->taken = 0;
+        n += ofi_registrar_collect(&ofi->registrar, ofi->results, events + n, room - n);
+    }
     return n;
 }
 
@@ -427,7 +431,7 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     rc = ofi_peers_open(&ofi->peers, or_default(config->peers_max, DEFAULT_PEERS));
     if (!rc)
         rc = ofi_operations_open(&ofi->operations, operations);
-    ofi->queue_reads = operations / BATCH + 1;
+    ofi->queue_size = 2 * operations; /* providers round what we ask for up to a power of two */
     if (!rc)
         rc = ofi_rails_open(ofi, operations);
     if (!rc)

@@ -251,12 +251,19 @@ int ofi_mem_drop(struct fabric *fabric, uint32_t index, uint64_t cookie)
     return 0;
 }
 
-int ofi_registrar_collect(struct ofi_registrar *r, struct fabric_event *events, int room)
+uint32_t ofi_registrar_results(struct ofi_registrar *r)
+{
+    return atomic_load_explicit(&r->results.tail, memory_order_acquire); /* A */
+}
+
+int ofi_registrar_collect(struct ofi_registrar *r, uint32_t end, struct fabric_event *events,
+                          int room)
 {
     uint32_t index;
     int n = 0;
 
-    while (n < room && queue_pop(&r->results, &index)) {
+    while (n < room && atomic_load_explicit(&r->results.head, memory_order_relaxed) != end &&
+           queue_pop(&r->results, &index)) {
         struct ofi_memory *memory = &r->memories[index];
         bool adding = memory->state == OFI_MEMORY_ADDING;
         bool live = adding == (memory->status == 0); /* added now, or could not be dropped */

@@ -201,8 +201,11 @@ void ofi_registrar_close(struct ofi_registrar *registrar);
 int ofi_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
                 uint64_t cookie);
 int ofi_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie);
-/* Delivers up to `room` results. */
-int ofi_registrar_collect(struct ofi_registrar *registrar, struct fabric_event *events, int room);
+/* The end of the results that are there now. */
+uint32_t ofi_registrar_results(struct ofi_registrar *registrar);
+/* Delivers up to `room` results, as far as this end. */
+int ofi_registrar_collect(struct ofi_registrar *registrar, uint32_t end,
+                          struct fabric_event *events, int room);
 /* Called before a sleep. True: a result waits; otherwise `result_event` becomes readable at the
  * next result. */
 bool ofi_registrar_arm(struct ofi_registrar *registrar);
@@ -281,9 +284,11 @@ struct ofi {
     int queue_descriptor;
     int connection_descriptor; /* the descriptor of the connections' events, with message endpoints;
                                 * else -1 */
-    uint32_t full_reads;       /* reads of the queue in a row that got as many entries as they had
-                                * room for */
-    uint32_t queue_reads;      /* so many full reads take all that a full queue holds */
+    uint32_t taken;            /* entries taken from the queue since it was empty, or since so many
+                                * were taken as it holds */
+    uint32_t queue_size;       /* most entries that the queue holds */
+    uint32_t results;          /* end of the registrar's results that were there when `taken` was
+                                * 0 */
     bool armed;
     bool named_addresses; /* addresses are names of shared memory, not of nodes in a network */
 };
