@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/fabric/end.h"
@@ -158,6 +159,50 @@ static void messages(void)
     CU_ASSERT_TRUE(is_broken(ours, theirs));
     fabric_close(theirs);
     fabric_close(ours);
+}
+
+int __real_epoll_ctl(int set, int how, int descriptor, struct epoll_event *event);
+int __wrap_epoll_ctl(int set, int how, int descriptor, struct epoll_event *event);
+
+static uint32_t adds_left =
+    UINT32_MAX; /* so many descriptors enter a set of ours; then one fails */
+
+int __wrap_epoll_ctl(int set, int how, int descriptor, struct epoll_event *event)
+{
+    if (how != EPOLL_CTL_ADD || adds_left-- > 0)
+        return __real_epoll_ctl(set, how, descriptor, event);
+    errno = ENOSPC; /* the user has no watches left */
+    return -1;
+}
+
+static int arm(struct fabric *fabric)
+{
+    struct fabric_event events[8];
+    int descriptor, rc = -EAGAIN;
+
+    for (int64_t until = milliseconds() + 5000; rc == -EAGAIN && milliseconds() < until;) {
+        (void)fabric_poll(fabric, events, 8);
+        rc = fabric_arm(fabric, &descriptor);
+    }
+    return rc;
+}
+
+/* The system refuses one of the two descriptors on which message endpoints sleep: the caller can
+ * sleep as soon as the system takes both. */
+static void refused_sleep(void)
+{
+    struct ofi_config config = {.provider = "tcp"};
+    struct fabric *fabric;
+
+    CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &fabric), 0);
+    for (uint32_t i = 0; ((struct ofi *)fabric)->messages && i < 2; i++) {
+        adds_left = i;
+        CU_ASSERT_EQUAL(arm(fabric), -ENOSPC);
+        adds_left = UINT32_MAX;
+        CU_ASSERT_EQUAL(arm(fabric), 0);
+        CU_ASSERT_EQUAL(fabric_poll(fabric, &(struct fabric_event){0}, 1), 0);
+    }
+    fabric_close(fabric);
 }
 
 /* ---- an end of memory, and what had arrived there
@@ -449,6 +494,7 @@ int main(void)
         {"bound to an interface", by_interface},
         {"rails", rails},
         {"message endpoints", messages},
+        {"a refused sleep", refused_sleep},
         {"dropped behind arrivals", dropped_behind_arrivals},
         {"dropped behind short reads", dropped_behind_short_reads},
         {"leftovers of a killed process", leftovers},

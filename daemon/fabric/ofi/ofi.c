@@ -211,6 +211,14 @@ static int watch(int set, int descriptor)
     return epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) ? -errno : 0;
 }
 
+static void disarm(struct ofi *ofi)
+{
+    (void)epoll_ctl(ofi->sleep_descriptor, EPOLL_CTL_DEL, ofi->queue_descriptor, NULL);
+    if (ofi->messages)
+        (void)epoll_ctl(ofi->sleep_descriptor, EPOLL_CTL_DEL, ofi->connection_descriptor, NULL);
+    ofi->armed = false;
+}
+
 static int ofi_arm(struct fabric *fabric, int *descriptor)
 {
     struct ofi *ofi = ofi_of(fabric);
@@ -228,20 +236,14 @@ static int ofi_arm(struct fabric *fabric, int *descriptor)
 
         if (rc == 0 && ofi->messages)
             rc = watch(ofi->sleep_descriptor, ofi->connection_descriptor);
-        if (rc)
+        if (rc) {
+            disarm(ofi); /* the set may have one of them already, and takes each only once */
             return rc;
+        }
         ofi->armed = true;
     }
     *descriptor = ofi->sleep_descriptor;
     return 0;
-}
-
-static void disarm(struct ofi *ofi)
-{
-    (void)epoll_ctl(ofi->sleep_descriptor, EPOLL_CTL_DEL, ofi->queue_descriptor, NULL);
-    if (ofi->messages)
-        (void)epoll_ctl(ofi->sleep_descriptor, EPOLL_CTL_DEL, ofi->connection_descriptor, NULL);
-    ofi->armed = false;
 }
 
 /* ---- completions ----------------------------------------------------------------------------- */
