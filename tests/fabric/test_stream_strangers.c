@@ -237,6 +237,44 @@ static void twins_that_wait(void)
     }
 }
 
+static int greeted_socket(uint32_t peer)
+{
+    struct stream_greeting greeting = raw_greeting(&near, peer);
+    int fd = raw_dial(&near), descriptor;
+
+    accepts = 0;
+    CU_ASSERT_TRUE(raw_send(&near, fd, &greeting, sizeof(greeting)));
+    CU_ASSERT_TRUE(near_until(&near, &accepts, 1) && near_rest(&near, &descriptor));
+    return fd;
+}
+
+/* A peer that is not connected here connects again. Its connection waits for fabric_connect, but
+ * not longer than its link: a disconnect ends it, so that the next link does not get it. */
+static void link_given_up(void)
+{
+    int fd;
+
+    open_near(NULL);
+    fd = raw_peer(&near, 1);
+    for (int given_up = 0; given_up < 2; given_up++) {
+        CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0);
+        CU_ASSERT_TRUE(raw_ends(&near, fd));
+        close(fd);
+        fd = greeted_socket(1);
+        if (given_up) {
+            CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0);
+            CU_ASSERT_TRUE(raw_ends(&near, fd));
+            close(fd);
+            fd = greeted_socket(1);
+        }
+        CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
+        CU_ASSERT_TRUE(raw_alive(&near, fd));
+    }
+    CU_ASSERT_EQUAL(near.peers[1].broken, 0);
+    close(fd);
+    close_near();
+}
+
 /* More connections have greeted than there may be peers: the one whose greeting ends last stays,
  * even if it has connected first. */
 static void slow_greeting(void)
@@ -533,6 +571,7 @@ int main(void)
         {"frames behind a greeting that waits", words_before_connect},
         {"gone while it waits", gone_before_connect},
         {"two of one name that wait", twins_that_wait},
+        {"a link given up", link_given_up},
         {"a greeting that ends last", slow_greeting},
         {"a second of a connected peer", twin_of_a_peer},
         {"a peer that is connected to", connected_to},

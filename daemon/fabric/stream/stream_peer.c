@@ -106,7 +106,9 @@ int stream_connect(struct fabric *fabric, uint32_t number, const struct fabric_a
 
     if (number >= s->peers.count || parse(s, address, &to, &token) < 0)
         return -EINVAL;
-    (void)stream_disconnect(fabric, number);
+    /* Without a link to end, what waits belongs to the new one. */
+    if (s->peers.table[number].connected)
+        (void)stream_disconnect(fabric, number);
     /* The last connection of a peer counts, so accept all that wait first. A connection that is
      * accepted later counts as a second one, and the link starts over (stream_peer_greeted). */
     (void)stream_listener_accept(s, ACCEPT_FIRST);
@@ -135,15 +137,16 @@ int stream_disconnect(struct fabric *fabric, uint32_t number)
     if (number >= s->peers.count)
         return -EINVAL;
     peer = &s->peers.table[number];
+    /* A waiting connection belongs to the link that ends, which may not have been connected here
+     * yet. */
+    while ((waiting = stream_listener_take(s, peer->token)))
+        stream_connection_close(s, waiting, -ECANCELED);
     if (!peer->connected)
         return 0;
     peer->connected = false;
     if (peer->connection)
         stream_connection_close(s, peer->connection, -ECANCELED);
     peer->connection = NULL;
-    /* A waiting connection belongs to the link that ends. */
-    while ((waiting = stream_listener_take(s, peer->token)))
-        stream_connection_close(s, waiting, -ECANCELED);
     /* Arrivals that are not delivered yet belong to the link that ends, too. */
     for (uint32_t i = s->arrival_head; i != s->arrival_tail; i++)
         if (s->arrivals[i % STREAM_ARRIVALS].peer == number)
