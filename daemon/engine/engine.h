@@ -128,6 +128,8 @@ int engine_config_check(struct engine_config *config);
 size_t engine_arena_bytes(const struct engine_config *config);
 size_t engine_private_bytes(const struct engine_config *config);
 
+/* How many memories the engine has registered with its fabric at most. */
+uint32_t engine_memories_max(const struct engine_config *config);
 /* Whether engine_open can take over this arena (engine_arena_bytes, mapped): it has this layout,
  * and is not new. */
 bool engine_arena_fits(const struct engine_config *config, const void *arena);

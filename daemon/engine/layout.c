@@ -275,6 +275,13 @@ size_t engine_private_bytes(const struct engine_config *config)
     return private_layout(&measure, config, NULL);
 }
 
+/* Memory for ledgers as a whole, segments, and of each peer the ring in use or to come, and those
+ * that leave. */
+uint32_t engine_memories_max(const struct engine_config *config)
+{
+    return 1 + config->segments_max + (1 + PARTING_RINGS) * config->peers;
+}
+
 uint64_t layout_fingerprint(const struct engine_config *c)
 {
     uint64_t numbers[] = {

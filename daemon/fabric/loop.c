@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "daemon/fabric/loop.h"
+#include "daemon/fabric/places.h"
 
 #define PIECE              ((uint64_t)256 << 10) /* most bytes that one poll copies */
 #define DEFAULT_OPERATIONS 4096
@@ -61,6 +62,7 @@ struct loop {
     uint32_t mask;       /* places - 1 */
     uint32_t head, tail; /* of the queue; both only grow */
     struct loop_memory *memories;
+    struct places places; /* of our own memories: free again when FABRIC_DROPPED is delivered */
     uint32_t memory_count;
     uint32_t *named;     /* by the hash of a key: the first live memory, or NOBODY */
     uint64_t index_mask; /* the bits of our own keys that are an index; the other bits are random */
@@ -121,17 +123,15 @@ static int loop_mem_add(struct fabric *fabric, void *base, uint64_t length, unsi
 {
     struct loop *loop = loop_of(fabric);
     uint64_t random;
-    uint32_t index = 0;
+    uint32_t index;
 
     if (!base || length == 0 || length > UINT64_MAX - (uintptr_t)base)
         return -EINVAL;
-    while (index < loop->memory_count &&
-           (loop->memories[index].live || loop->memories[index].event))
-        index++;
-    if (index == loop->memory_count)
-        return -ENOSPC;
     if (getrandom(&random, sizeof(random), 0) != sizeof(random))
         return -EIO;
+    index = places_take(&loop->places);
+    if (index == PLACES_NONE)
+        return -ENOSPC;
     loop->memories[index] = (struct loop_memory){
         .base = (uintptr_t)base,
         .length = length,
@@ -196,6 +196,8 @@ static int deliver_memory(struct loop *loop, struct fabric_event *events, int ro
             .cookie = m->cookie,
             .memory = {index, m->address, m->key},
         };
+        if (m->event == FABRIC_DROPPED)
+            places_give(&loop->places, index);
         m->event = 0;
     }
     return n;
@@ -390,6 +392,7 @@ static void loop_close(struct fabric *fabric)
 
     if (loop->descriptor >= 0)
         close(loop->descriptor);
+    places_close(&loop->places);
     free(loop->due);
     free(loop->named);
     free(loop->memories);
@@ -450,7 +453,7 @@ int loop_open(const struct loop_config *config, struct fabric **out)
     if (loop->descriptor < 0)
         rc = -errno;
     if (!loop->operations || !loop->memories || !loop->due || !loop->named ||
-        loop->descriptor < 0) {
+        places_open(&loop->places, memories) < 0 || loop->descriptor < 0) {
         loop_close(&loop->fabric);
         return rc;
     }

@@ -20,6 +20,7 @@ static struct ofi_config ofi_config_of(const struct provider_config *config)
         .provider = config->name,
         .bind = config->bind,
         .peers_max = config->peers_max,
+        .memories_max = config->memories_max,
         .rails = config->rails,
         .message = config->message,
         .message_size = config->message_size,
@@ -71,6 +72,7 @@ int provider_open(const struct provider_config *config, struct fabric **out,
     if (strcmp(name, STREAM) == 0)
         return stream_open(&(struct stream_config){.bind = config->bind,
                                                    .peers_max = config->peers_max,
+                                                   .memories_max = config->memories_max,
                                                    .message = config->message,
                                                    .message_size = config->message_size},
                            out);

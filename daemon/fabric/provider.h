@@ -17,10 +17,11 @@
 /* Zero and NULL mean the default. */
 struct provider_config {
     const char *name;
-    const char *bind;   /* IP address or interface; default 127.0.0.1 */
-    uint32_t rails;     /* default 1; or 2 or 4 */
-    uint32_t peers_max; /* 16384 */
-    char *message;      /* where to write why a call failed, or NULL */
+    const char *bind;      /* IP address or interface; default 127.0.0.1 */
+    uint32_t rails;        /* default 1; or 2 or 4 */
+    uint32_t peers_max;    /* 16384 */
+    uint32_t memories_max; /* 4096 */
+    char *message;         /* where to write why a call failed, or NULL */
     size_t message_size;
 };
 

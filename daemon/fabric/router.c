@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "daemon/fabric/loop.h"
+#include "daemon/fabric/places.h"
 
 #define MEMORIES_DEFAULT 4096u
 #define TAKEN_BACK       UINT64_MAX /* cookie of a drop that the caller has not asked for */
 
 /* A registration that the net has not answered yet. */
 struct adding {
-    void *base; /* NULL: the place is free */
+    void *base;
     uint64_t length;
     uint64_t cookie;
     unsigned access;
@@ -22,8 +23,8 @@ struct router {
     struct fabric *loop;
     uint32_t self;
     uint32_t first; /* the side that the next poll begins with: 0 the net, 1 the loop */
-    uint32_t adding_max;
     struct adding *adding;
+    struct places places; /* of `adding` */
 };
 
 static struct router *router_of(struct fabric *fabric)
@@ -37,6 +38,7 @@ static void router_close(struct fabric *fabric)
 
     r->net->ops->close(r->net);
     r->loop->ops->close(r->loop);
+    places_close(&r->places);
     free(r->adding);
     free(r);
 }
@@ -73,16 +75,16 @@ static int router_mem_add(struct fabric *fabric, void *base, uint64_t length, un
                           uint64_t cookie)
 {
     struct router *r = router_of(fabric);
-    uint32_t i = 0;
+    uint32_t place = places_take(&r->places);
     int status;
 
-    while (i < r->adding_max && r->adding[i].base)
-        i++;
-    if (i == r->adding_max)
+    if (place == PLACES_NONE)
         return -ENOSPC;
-    status = fabric_mem_add(r->net, base, length, access, i);
+    status = fabric_mem_add(r->net, base, length, access, place);
     if (status == 0)
-        r->adding[i] = (struct adding){base, length, cookie, access};
+        r->adding[place] = (struct adding){base, length, cookie, access};
+    else
+        places_give(&r->places, place);
     return status;
 }
 
@@ -110,7 +112,8 @@ static int router_read(struct fabric *fabric, const struct fabric_read *read)
  * it cannot, the net drops the memory again. */
 static void added(struct router *r, struct fabric_event *event)
 {
-    struct adding *a = &r->adding[event->cookie];
+    uint32_t place = (uint32_t)event->cookie;
+    const struct adding *a = &r->adding[place];
 
     if (event->status == 0) {
         event->status = loop_adopt(r->loop, &event->memory, a->base, a->length, a->access);
@@ -118,7 +121,7 @@ static void added(struct router *r, struct fabric_event *event)
             (void)fabric_mem_drop(r->net, event->memory.index, TAKEN_BACK);
     }
     event->cookie = a->cookie;
-    a->base = NULL;
+    places_give(&r->places, place);
 }
 
 /* Handles the net's events; returns how many of them are for the caller. */
@@ -196,10 +199,12 @@ int router_open(const struct router_config *config, struct fabric *net, struct f
     uint32_t max = config->memories_max ? config->memories_max : MEMORIES_DEFAULT;
     struct router *r = calloc(1, sizeof(*r));
     struct adding *adding = calloc(max, sizeof(*adding));
+    struct places places = {0};
 
-    if (!r || !adding) {
+    if (!r || !adding || places_open(&places, max) < 0) {
         net->ops->close(net);
         loop->ops->close(loop);
+        places_close(&places);
         free(adding);
         free(r);
         return -ENOMEM;
@@ -208,8 +213,8 @@ int router_open(const struct router_config *config, struct fabric *net, struct f
                          .net = net,
                          .loop = loop,
                          .self = config->node,
-                         .adding_max = max,
-                         .adding = adding};
+                         .adding = adding,
+                         .places = places};
     r->base.traits.message_max = smaller(net->traits.message_max, loop->traits.message_max);
     r->base.traits.ordered_write_max =
         smaller(net->traits.ordered_write_max, loop->traits.ordered_write_max);

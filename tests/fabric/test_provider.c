@@ -5,6 +5,7 @@
 #include <string.h>
 #include "daemon/fabric/ofi/ofi.h"
 #include "daemon/fabric/provider.h"
+#include "tests/fabric/end.h"
 #include "tests/suite.h"
 
 #define ROOM 32
@@ -113,13 +114,49 @@ static void listed(void)
     CU_ASSERT_EQUAL(provider_list("no-such", names, ROOM), -ENODEV);
 }
 
+/* Adds memory until there is no room. Polls have room for few events, as many are due. */
+static uint32_t memories_of(struct fabric *fabric, uint32_t most)
+{
+    static uint8_t memory[64];
+    struct fabric_event events[64];
+    uint32_t posted = 0, added = 0;
+    int rc = 0;
+
+    for (int64_t until = milliseconds() + 20000;
+         (rc == 0 || added < posted) && milliseconds() < until;) {
+        while (posted < most && (rc = fabric_mem_add(fabric, memory, sizeof(memory), 0, 0)) == 0)
+            posted++;
+        for (int i = 0, n = fabric_poll(fabric, events, 64); i < n; i++)
+            added += events[i].kind == FABRIC_ADDED && events[i].status == 0;
+    }
+    CU_ASSERT_EQUAL(rc, -ENOSPC);
+    CU_ASSERT_EQUAL(added, posted);
+    return added;
+}
+
+/* Each fabric has room for as many memories as the configuration says. */
+static void memories(void)
+{
+    enum { MEMORIES = 6000 };
+    static const char *const providers[] = {"stream", "tcp;ofi_rxm"};
+
+    for (size_t i = 0; i < sizeof(providers) / sizeof(providers[0]); i++) {
+        struct provider_config config = {
+            .name = providers[i], .peers_max = 4, .memories_max = MEMORIES};
+        char name[PROVIDER_NAME_MAX];
+        struct fabric *fabric;
+
+        CU_ASSERT_EQUAL_FATAL(provider_open(&config, &fabric, name), 0);
+        CU_ASSERT_EQUAL(memories_of(fabric, 2 * MEMORIES), MEMORIES);
+        fabric_close(fabric);
+    }
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
-        {"which is chosen", chosen},
-        {"which is opened", opened},
-        {"which are listed", listed},
-        CU_TEST_INFO_NULL,
+        {"which is chosen", chosen}, {"which is opened", opened}, {"which are listed", listed},
+        {"memories", memories},      CU_TEST_INFO_NULL,
     };
 
     return suite_run("provider", tests);

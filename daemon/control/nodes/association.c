@@ -310,6 +310,7 @@ static void ask_for_offer(struct association *a);
 /* Our engine has no memory for a ring: the reason in our log, and in that of the other node. */
 static const char no_ledger[] = "this node's engine has no ledger for it: raise ledger-bytes";
 static const char no_ledger_there[] = "no ledger for this link";
+static const char no_registration[] = "this node's fabric cannot register the memory of its ledger";
 
 static void take_offer(struct association *a, const struct engine_offer *theirs)
 {
@@ -353,7 +354,8 @@ static void offered(struct call *call)
         return;
     }
     if (call->result < 0) {
-        fail(a, call->result, no_ledger, no_ledger_there);
+        fail(a, call->result, call->result == -ENOSPC ? no_registration : no_ledger,
+             no_ledger_there);
         return;
     }
     a->offer_sent = true;
@@ -438,6 +440,8 @@ static const char *why_broken(const struct association *a, int status)
         return peer_ping_why(&a->ping);
     case -ENOMEM:
         return no_ledger;
+    case -ENOSPC:
+        return no_registration;
     case -ENODATA:
         return "the fabric has lost a part of what it sent";
     default:

@@ -134,10 +134,11 @@ static int open_fabric(struct worker *w)
 {
     struct control *control = w->control;
     const struct config *config = control->config;
-    const struct router_config router = {.node = w->number};
+    const uint32_t memories = engine_memories_max(&w->config);
+    const struct router_config router = {.node = w->number, .memories_max = memories};
     struct fabric *loop, *net;
     char why[WHY_MAX] = "";
-    int rc = loop_open(&(struct loop_config){0}, &loop);
+    int rc = loop_open(&(struct loop_config){.memories_max = memories}, &loop);
 
     if (rc < 0)
         return control_explain(control, rc, why);
@@ -150,6 +151,7 @@ static int open_fabric(struct worker *w)
                                                  .bind = config->address,
                                                  .rails = 1u << config->rails,
                                                  .peers_max = w->config.peers,
+                                                 .memories_max = memories,
                                                  .message = why,
                                                  .message_size = sizeof(why)},
                        &net, control->provider);

@@ -19,7 +19,6 @@
 #include <unistd.h>
 #include "daemon/fabric/ofi/ofi_private.h"
 
-#define NO_MEMORY   UINT32_MAX
 #define KEY_RETRIES 8
 
 /* ---- the queues ------------------------------------------------------------------------------ */
@@ -173,11 +172,9 @@ int ofi_registrar_open(struct ofi_registrar *r, struct fid_domain *domain, struc
     }
     rc = -ENOMEM;
     r->memories = calloc(count, sizeof(*r->memories));
-    if (!r->memories || queue_open(&r->requests, count) || queue_open(&r->results, count))
+    if (!r->memories || places_open(&r->places, count) || queue_open(&r->requests, count) ||
+        queue_open(&r->results, count))
         goto no_memory;
-    for (uint32_t i = 0; i < count; i++)
-        r->memories[i].next_free = i + 1 < count ? i + 1 : NO_MEMORY;
-    r->free_head = 0;
     atomic_init(&r->stop, false);
     rc = -pthread_create(&r->thread, NULL, serve, r);
     if (rc)
@@ -187,6 +184,7 @@ int ofi_registrar_open(struct ofi_registrar *r, struct fid_domain *domain, struc
 no_memory:
     free(r->requests.items);
     free(r->results.items);
+    places_close(&r->places);
     free(r->memories);
     r->memories = NULL;
     sem_destroy(&r->wake);
@@ -205,6 +203,7 @@ void ofi_registrar_close(struct ofi_registrar *r)
             (void)fi_close(&r->memories[i].registration->fid);
     free(r->requests.items);
     free(r->results.items);
+    places_close(&r->places);
     free(r->memories);
     sem_destroy(&r->wake);
     close(r->result_event);
@@ -220,16 +219,16 @@ int ofi_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned acc
                 uint64_t cookie)
 {
     struct ofi_registrar *r = &((struct ofi *)fabric)->registrar;
-    uint32_t index = r->free_head;
+    uint32_t index;
 
     if (!base || length == 0 || length > SIZE_MAX - (uintptr_t)base)
         return -EINVAL;
-    if (index == NO_MEMORY)
+    index = places_take(&r->places);
+    if (index == PLACES_NONE)
         return -ENOSPC;
 
     struct ofi_memory *memory = &r->memories[index];
 
-    r->free_head = memory->next_free;
     memory->state = OFI_MEMORY_ADDING;
     memory->base = (uintptr_t)base;
     memory->length = length;
@@ -278,8 +277,7 @@ int ofi_registrar_collect(struct ofi_registrar *r, uint32_t end, struct fabric_e
             memory->state = OFI_MEMORY_LIVE;
         } else {
             memory->state = OFI_MEMORY_FREE;
-            memory->next_free = r->free_head;
-            r->free_head = index;
+            places_give(&r->places, index);
         }
     }
     return n;

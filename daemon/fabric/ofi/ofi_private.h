@@ -18,6 +18,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include "daemon/fabric/ofi/ofi.h"
+#include "daemon/fabric/places.h"
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
@@ -148,7 +149,7 @@ enum ofi_memory_state {
 
 /*
  * One registered range. While it is ADDING or DROPPING, the registration thread owns it (except for
- * `state` and `next_free`), otherwise the progress thread; the queues between the threads pass it
+ * `state`), otherwise the progress thread; the queues between the threads pass it
  * on.
  */
 struct ofi_memory {
@@ -161,7 +162,6 @@ struct ofi_memory {
     uint64_t cookie;
     uint32_t access;
     int32_t status;
-    uint32_t next_free;
     uint8_t state; /* enum ofi_memory_state; only for the progress thread */
 };
 
@@ -181,7 +181,7 @@ struct ofi_index_queue {
 struct ofi_registrar {
     struct ofi_memory *memories;
     uint32_t count;
-    uint32_t free_head;
+    struct places places;
     struct ofi_index_queue requests; /* progress thread -> registration thread */
     struct ofi_index_queue results;  /* registration thread -> progress thread */
     sem_t wake;                      /* there is a request, or `stop` is set */

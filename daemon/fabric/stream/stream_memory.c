@@ -18,11 +18,12 @@ int stream_memories_open(struct stream_memories *memories, uint32_t count)
     while (memories->index_mask < count)
         memories->index_mask = 2 * memories->index_mask + 1;
     memories->table = calloc(count, sizeof(*memories->table));
-    return memories->table ? 0 : -ENOMEM;
+    return memories->table ? places_open(&memories->places, count) : -ENOMEM;
 }
 
 void stream_memories_close(struct stream_memories *memories)
 {
+    places_close(&memories->places);
     free(memories->table);
 }
 
@@ -48,16 +49,15 @@ int stream_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned 
     struct stream *s = (struct stream *)fabric;
     struct stream_memories *memories = &s->memories;
     uint64_t random;
-    uint32_t index = 0;
+    uint32_t index;
 
     if (!base || length == 0 || length > UINT64_MAX - (uintptr_t)base)
         return -EINVAL;
-    while (index < memories->count && (memories->table[index].live || memories->table[index].event))
-        index++;
-    if (index == memories->count)
-        return -ENOSPC;
     if (getrandom(&random, sizeof(random), 0) != sizeof(random))
         return -EIO;
+    index = places_take(&memories->places);
+    if (index == PLACES_NONE)
+        return -ENOSPC;
     memories->table[index] = (struct stream_memory){
         .base = base,
         .length = length,
@@ -113,6 +113,8 @@ int stream_memories_deliver(struct stream_memories *memories, uint32_t delivered
             .cookie = m->cookie,
             .memory = {.index = index, .address = 0, .key = m->key},
         };
+        if (m->event == FABRIC_DROPPED)
+            places_give(&memories->places, index);
         m->event = 0;
     }
     return n;

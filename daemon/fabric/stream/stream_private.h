@@ -15,6 +15,7 @@
 #define PWC_FABRIC_STREAM_PRIVATE_H
 
 #include <sys/socket.h>
+#include "daemon/fabric/places.h"
 #include "daemon/fabric/stream/stream.h"
 
 #define STREAM_NOBODY UINT32_MAX
@@ -120,6 +121,7 @@ struct stream_memory {
 
 struct stream_memories {
     struct stream_memory *table;
+    struct places places; /* a place is free again when FABRIC_DROPPED is delivered */
     uint32_t count;
     uint64_t index_mask; /* the bits of a key that are the index */
     uint32_t due_head, due_tail;
