@@ -280,6 +280,72 @@ static void dropped_behind_arrivals(void)
     fabric_close(ours);
 }
 
+/* One of two peers polls no more, and reads of its memory take all operations that they get: a
+ * write to the other one is accepted. */
+static void silent_peer(void)
+{
+    enum { MOST = 64, SILENT = 0, OTHER = 1, OURS = 2 };
+    static uint8_t memory[3][64];
+    struct ofi_config config = {.provider = "tcp;ofi_rxm", .operations_max = MOST};
+    struct fabric_address addresses[3];
+    struct fabric_memory memories[3];
+    struct fabric *fabrics[3];
+    struct fabric_event events[8];
+    uint32_t reads = 0, ended = 0;
+    int rc = -EAGAIN;
+
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &fabrics[i]), 0);
+        CU_ASSERT_EQUAL_FATAL(fabric_address_of(fabrics[i], &addresses[i]), 0);
+        memories[i] = added(fabrics[i], memory[i], sizeof(memory[i]));
+    }
+    for (uint32_t i = 0; i < OURS; i++) {
+        struct fabric_read r = {.peer = i,
+                                .memory = memories[OURS].index,
+                                .destination = memory[OURS],
+                                .length = 8,
+                                .remote_address = memories[i].address,
+                                .remote_key = memories[i].key};
+
+        CU_ASSERT_EQUAL(fabric_connect(fabrics[i], 0, &addresses[OURS]), 0);
+        CU_ASSERT_EQUAL(fabric_connect(fabrics[OURS], i, &addresses[i]), 0);
+        rc = -EAGAIN;
+        for (int64_t until = milliseconds() + 5000; ended <= i && milliseconds() < until;) {
+            if (rc == -EAGAIN)
+                rc = fabric_post_read(fabrics[OURS], &r);
+            (void)fabric_poll(fabrics[i], events, 8);
+            ended += fabric_poll(fabrics[OURS], events, 8) == 1;
+        }
+        CU_ASSERT_EQUAL_FATAL(ended, i + 1);
+    }
+    for (rc = 0; rc == 0;) {
+        struct fabric_read r = {.peer = SILENT,
+                                .memory = memories[OURS].index,
+                                .destination = memory[OURS],
+                                .length = 8,
+                                .remote_address = memories[SILENT].address,
+                                .remote_key = memories[SILENT].key};
+
+        rc = fabric_post_read(fabrics[OURS], &r);
+        reads += rc == 0;
+    }
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT_EQUAL(reads, MOST / 4);
+    for (uint32_t announce = 0; announce < 2; announce++) {
+        struct fabric_write w = {.peer = OTHER,
+                                 .memory = memories[OURS].index,
+                                 .source = memory[OURS],
+                                 .length = 8,
+                                 .remote_address = memories[OTHER].address,
+                                 .remote_key = memories[OTHER].key,
+                                 .announce = announce};
+
+        CU_ASSERT_EQUAL(fabric_post_write(fabrics[OURS], &w), 0);
+    }
+    for (int i = 0; i < 3; i++)
+        fabric_close(fabrics[i]);
+}
+
 /* A completion queue in place of the provider's: gives the entries of a row, one in each read. */
 struct scripted {
     struct fi_ops_cq ops;
@@ -496,6 +562,7 @@ int main(void)
         {"message endpoints", messages},
         {"a refused sleep", refused_sleep},
         {"dropped behind arrivals", dropped_behind_arrivals},
+        {"a peer that polls no more", silent_peer},
         {"dropped behind short reads", dropped_behind_short_reads},
         {"leftovers of a killed process", leftovers},
         {"signal handlers", signals},

@@ -277,7 +277,7 @@ static void unreachable(void)
 
 static void full_tables(void)
 {
-    struct stream_config config = {.peers_max = 2, .memories_max = 5, .operations_max = 3};
+    struct stream_config config = {.peers_max = 2, .memories_max = 5, .operations_max = 12};
     uint8_t base[64], written[3 * 3 * (FRAME + 8)];
     struct fabric_memory fifth;
     int fd;
@@ -312,14 +312,65 @@ static void full_tables(void)
     close_near();
 }
 
+/* Posts operations of 8 bytes until the fabric takes no more. Returns their number. */
+static uint32_t post_all(uint32_t peer, bool reads, bool announced)
+{
+    const struct fabric_read read = {.peer = peer,
+                                     .memory = near.registered[NEAR_LOCAL].index,
+                                     .destination = near.memory[NEAR_LOCAL],
+                                     .length = 8};
+    const struct fabric_write write = {.peer = peer,
+                                       .memory = read.memory,
+                                       .source = read.destination,
+                                       .length = 8,
+                                       .placed = true,
+                                       .announce = announced};
+    uint32_t posted = 0;
+    int rc;
+
+    while ((rc = reads ? fabric_post_read(near.fabric, &read)
+                       : fabric_post_write(near.fabric, &write)) == 0)
+        posted++;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    return posted;
+}
+
+/* A peer that answers nothing holds a quarter of the operations, also when its link begins anew
+ * before their events are taken. Peers together leave an eighth to announced writes. */
+static void silent_peers(void)
+{
+    enum { MOST = 64, QUARTER = MOST / 4, EIGHTH = MOST / 8, PEERS = 6 };
+    struct stream_config config = {.peers_max = NEAR_PEERS, .operations_max = MOST};
+    int fds[PEERS];
+
+    open_near(&config);
+    for (uint32_t i = 0; i < PEERS; i++)
+        fds[i] = raw_peer(&near, i);
+    CU_ASSERT_EQUAL(post_all(0, true, false), QUARTER);
+    CU_ASSERT_EQUAL(post_all(0, false, false), 0);
+    CU_ASSERT_EQUAL(post_all(1, false, false), QUARTER);
+    CU_ASSERT_EQUAL(post_all(1, true, false), 0);
+    CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0);
+    CU_ASSERT_EQUAL(raw_announce(&near, 1, true, 9), 0);
+    CU_ASSERT_EQUAL(post_all(2, true, false), QUARTER);
+    CU_ASSERT_EQUAL(post_all(3, false, false), QUARTER - EIGHTH);
+    CU_ASSERT_EQUAL(post_all(4, true, false), 0);
+    CU_ASSERT_EQUAL(post_all(5, false, true), EIGHTH);
+    for (uint32_t i = 0; i < PEERS; i++)
+        close(fds[i]);
+    near.wrong = 0; /* all cookies are 0 */
+    close_near();
+}
+
 /* The number of our own reads and placed writes under way is bounded. */
 static void full_of_questions(void)
 {
+    struct stream_config config = {.operations_max = 8 * STREAM_ANSWERS};
     static struct stream_frame frames[STREAM_ANSWERS];
     uint32_t index, posted = 0;
     int fd, rc;
 
-    open_near(NULL);
+    open_near(&config);
     index = near.registered[NEAR_LOCAL].index;
     fd = raw_peer(&near, 1);
     for (;;) {
@@ -752,6 +803,7 @@ int main(void)
         {"memory dropped unused", dropped_unused},
         {"memory that cannot be reached", unreachable},
         {"full tables", full_tables},
+        {"peers that answer nothing", silent_peers},
         {"full of questions", full_of_questions},
         {"polls that take one event", small_polls},
         {"a flood", flood},

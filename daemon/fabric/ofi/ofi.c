@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "daemon/fabric/ofi/ofi_private.h"
+#include "daemon/fabric/share.h"
 
 #define BATCH 64 /* most completions that one poll takes */
 
@@ -167,7 +168,8 @@ static inline int post(struct ofi *ofi, const struct request *q)
 
     if (!peer->connected)
         return -ENOTCONN;
-    if (!operation || !peer->inserted)
+    if (!peer->inserted || !share_left(ofi->operations_max, ofi->operations.free_count,
+                                       peer->outstanding, q->write && q->write->announce))
         return -EAGAIN;
     rc = post_on(ofi, rail, q, memory->descriptor, &operation->context);
     /* Where a rail is full, or still connecting, try the other rails. */
@@ -180,6 +182,7 @@ static inline int post(struct ofi *ofi, const struct request *q)
     if (rc)
         return post_failed(ofi, q->peer, rc);
     ofi->operations.free = operation->next;
+    ofi->operations.free_count--;
     operation->cookie = q->cookie;
     operation->peer = q->peer;
     operation->kind = q->write ? FABRIC_WRITTEN : FABRIC_READ;
@@ -329,10 +332,10 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         return ofi_error(got);
     /* FABRIC_DROPPED must come after all arrivals in that memory. So memory's events are only
      * collected when what was in the queue at their time has been taken: the queue is empty, or as
-     * many entries were taken as it holds. A read that gets less than it has room for says nothing:
-     * it also ends before an error. */
+     * many entries were taken as it holds, whose size providers round up to a power of two. A read
+     * that gets less than it has room for says nothing: it also ends before an error. */
     ofi->taken += got > 0 ? (uint32_t)got : got == -FI_EAVAIL && want > 0;
-    if (got == -FI_EAGAIN || ofi->taken >= ofi->queue_size) {
+    if (got == -FI_EAGAIN || ofi->taken >= 2 * ofi->operations_max) {
         ofi->taken = 0;
         n += ofi_registrar_collect(&ofi->registrar, ofi->results, events + n, room - n);
     }
@@ -433,7 +436,7 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     rc = ofi_peers_open(&ofi->peers, or_default(config->peers_max, DEFAULT_PEERS));
     if (!rc)
         rc = ofi_operations_open(&ofi->operations, operations);
-    ofi->queue_size = 2 * operations; /* providers round what we ask for up to a power of two */
+    ofi->operations_max = operations;
     if (!rc)
         rc = ofi_rails_open(ofi, operations);
     if (!rc)

@@ -52,6 +52,7 @@ struct ofi_operation_block {
 
 struct ofi_operations {
     struct ofi_operation *free;
+    uint32_t free_count;
     struct ofi_operation *ready_head; /* events to deliver, in order */
     struct ofi_operation **ready_tail;
     struct ofi_operation *spare; /* operations that have left quarantine, to replace the next
@@ -84,6 +85,7 @@ static inline void ofi_operation_release(struct ofi_operations *operations,
     operation->state = OFI_OPERATION_FREE;
     operation->next = operations->free;
     operations->free = operation;
+    operations->free_count++;
 }
 
 static inline void ofi_operation_ready(struct ofi_operations *operations,
@@ -274,6 +276,7 @@ struct ofi {
     struct fid_domain *domain;
     struct fid_fabric *provider;
     struct fi_info *info;
+    uint32_t operations_max;
     size_t inject_max; /* writes up to this length are injected */
     struct ofi_operations operations;
     struct ofi_peers peers;
@@ -286,7 +289,6 @@ struct ofi {
                                 * else -1 */
     uint32_t taken;            /* entries taken from the queue since it was empty, or since so many
                                 * were taken as it holds */
-    uint32_t queue_size;       /* most entries that the queue holds */
     uint32_t results;          /* end of the registrar's results that were there when `taken` was
                                 * 0 */
     bool armed;

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "daemon/fabric/share.h"
 #include "daemon/fabric/stream/stream_private.h"
 
 #define LOOKS              64 /* most sockets that one epoll_wait reports */
@@ -33,18 +34,27 @@ static struct stream *stream_of(struct fabric *fabric)
 
 /* ---- posting --------------------------------------------------------------------------------- */
 
+/* How an operation takes part in the limits. */
+struct demand {
+    uint32_t peer;
+    bool answered;
+    bool announced;
+};
+
 /* Finds the connection for a peer's frames. A negative errno: none can be sent now. */
-static int way_to(struct stream *s, uint32_t number, bool answered, struct stream_connection **out)
+static int way_to(struct stream *s, const struct demand *d, struct stream_connection **out)
 {
     const struct stream_peer *peer;
 
-    if (number >= s->peers.count)
+    if (d->peer >= s->peers.count)
         return -EINVAL;
-    peer = &s->peers.table[number];
+    peer = &s->peers.table[d->peer];
     if (!peer->connected)
         return -ENOTCONN;
-    if (!peer->connection || peer->connection->connecting || s->operations == s->operations_max ||
-        (answered && peer->connection->answers_awaited == STREAM_ANSWERS))
+    if (!peer->connection || peer->connection->connecting ||
+        !share_left(s->operations_max, s->operations_max - s->operations, peer->operations,
+                    d->announced) ||
+        (d->answered && peer->connection->answers_awaited == STREAM_ANSWERS))
         return -EAGAIN;
     *out = peer->connection;
     return 0;
@@ -71,6 +81,7 @@ static int post(struct stream *s, struct stream_connection *c, const struct stre
         return -EAGAIN;
     *item = *what;
     s->operations++;
+    s->peers.table[item->peer].operations++;
     c->answers_awaited += answered;
     stream_queue_push(&c->posted, item);
     if (leaves_later(s, c, item))
@@ -88,7 +99,7 @@ static int stream_write(struct fabric *fabric, const struct fabric_write *w)
 
     if (!stream_memory_holds(&s->memories, w->memory, w->source, w->length))
         return -EINVAL;
-    rc = way_to(s, w->peer, w->placed, &c);
+    rc = way_to(s, &(struct demand){w->peer, w->placed, w->announce}, &c);
     if (rc < 0)
         return rc;
     return post(s, c,
@@ -117,7 +128,7 @@ static int stream_read(struct fabric *fabric, const struct fabric_read *r)
 
     if (!stream_memory_holds(&s->memories, r->memory, r->destination, r->length))
         return -EINVAL;
-    rc = way_to(s, r->peer, true, &c);
+    rc = way_to(s, &(struct demand){.peer = r->peer, .answered = true}, &c);
     if (rc < 0)
         return rc;
     return post(s, c,
@@ -152,6 +163,7 @@ static int deliver_ended(struct stream *s, struct fabric_event *events, int room
             .cookie = item->cookie,
         };
         s->operations--;
+        s->peers.table[item->peer].operations--;
         stream_item_release(&s->items, item);
     }
     return n;

@@ -221,7 +221,8 @@ struct stream_peer {
                       * first */
     uint32_t next_broken;
     bool in_broken_chain;
-    bool connected; /* the caller has connected the peer */
+    bool connected;      /* the caller has connected the peer */
+    uint32_t operations; /* ours, of this link and earlier ones, until their events are delivered */
 };
 
 struct stream_peers {

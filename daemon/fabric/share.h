@@ -1,0 +1,21 @@
+/*
+ * How a fabric shares its operations out. A peer that answers nothing keeps what is under way to
+ * it, so reads, and writes without announcement, get at most a quarter for one peer, and leave an
+ * eighth free: announced writes carry the records and acknowledgements of all peers.
+ *
+ * Owns nothing. Thread: the progress thread.
+ */
+#ifndef PWC_FABRIC_SHARE_H
+#define PWC_FABRIC_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether one more operation may begin, with `free` of `most` left, and `theirs` under way to its
+ * peer. */
+static inline bool share_left(uint32_t most, uint32_t free, uint32_t theirs, bool announced)
+{
+    return announced ? free > 0 : free > most / 8 && theirs < (most + 3) / 4;
+}
+
+#endif
