@@ -5,8 +5,9 @@
  * one waits for each peer.
  *
  * Strangers may connect as often as they like, so only a few connections are accepted at a time,
- * and then none for REST_NS. The set reports the listening socket once, and later looks follow a
- * timer.
+ * and then none for REST_NS. While a peer is to connect, it may wait behind many strangers, or find
+ * the queue full, so a look goes on for ACCEPT_NS. The set reports the listening socket once, and
+ * later looks follow a timer.
  *
  *     set reports the socket --> accept a few --+--> some: rest, the timer --> accept a few ...
  *               ^                               |
@@ -24,9 +25,11 @@
 #include <unistd.h>
 #include "daemon/fabric/source.h"
 #include "daemon/fabric/stream/stream_private.h"
+#include "shm_ring/clock.h"
 
 #define SILENT_MAX  64u
-#define ACCEPT_MOST 4u        /* most connections accepted in one look */
+#define ACCEPT_MOST 4u        /* most connections accepted in one look, or at a time */
+#define ACCEPT_NS   100000    /* length of a look while a peer is to connect */
 #define REST_NS     1000000   /* time to the next look, if this one has accepted some */
 #define AGAIN_NS    100000000 /* time to the next look, if no descriptor was free */
 
@@ -224,10 +227,17 @@ static int watch(const struct stream *s, int how)
 
 void stream_listener_look(struct stream *s)
 {
-    int accepted = stream_listener_accept(s, ACCEPT_MOST);
-    struct itimerspec rest = {.it_value.tv_nsec = accepted < 0 ? AGAIN_NS : REST_NS};
+    struct itimerspec rest = {0};
+    uint64_t began = clock_ns();
+    bool none = true;
+    int accepted;
 
-    if (accepted == 0)
+    do {
+        accepted = stream_listener_accept(s, ACCEPT_MOST);
+        none &= accepted == 0;
+    } while (accepted == ACCEPT_MOST && s->peers.awaited > 0 && clock_ns() - began < ACCEPT_NS);
+    rest.it_value.tv_nsec = accepted < 0 ? AGAIN_NS : REST_NS;
+    if (none)
         (void)watch(s, EPOLL_CTL_MOD);
     else
         (void)timerfd_settime(s->listener.timer, 0, &rest, NULL);

@@ -85,8 +85,17 @@ static int start(struct stream *s, uint32_t number, const struct sockaddr_storag
     return 0;
 }
 
+static void await(struct stream *s, uint32_t number, bool awaited)
+{
+    struct stream_peer *peer = &s->peers.table[number];
+
+    s->peers.awaited += (uint32_t)awaited - (uint32_t)peer->awaited;
+    peer->awaited = awaited;
+}
+
 static void adopt(struct stream *s, uint32_t number, struct stream_connection *c)
 {
+    await(s, number, false);
     s->peers.table[number].connection = c;
     c->peer = number;
     stream_connection_tune(c);
@@ -122,6 +131,7 @@ int stream_connect(struct fabric *fabric, uint32_t number, const struct fabric_a
             stream_peer_broken(s, number, rc);
         return 0;
     }
+    await(s, number, true);
     waiting = stream_listener_take(s, token);
     if (waiting)
         adopt(s, number, waiting);
@@ -144,6 +154,7 @@ int stream_disconnect(struct fabric *fabric, uint32_t number)
     if (!peer->connected)
         return 0;
     peer->connected = false;
+    await(s, number, false);
     if (peer->connection)
         stream_connection_close(s, peer->connection, -ECANCELED);
     peer->connection = NULL;

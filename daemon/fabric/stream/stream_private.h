@@ -222,12 +222,14 @@ struct stream_peer {
     uint32_t next_broken;
     bool in_broken_chain;
     bool connected;      /* the caller has connected the peer */
+    bool awaited;        /* the peer is to connect to us */
     uint32_t operations; /* ours, of this link and earlier ones, until their events are delivered */
 };
 
 struct stream_peers {
     struct stream_peer *table;
     uint32_t count;
+    uint32_t awaited; /* how many are to connect to us */
     uint32_t broken_head;
 };
 
