@@ -16,7 +16,12 @@ static const struct rig rigs[] = {
     {.name = "loop", .sleeps = true},
     {.name = "delay", .delayed = true, .sleeps = true},
     {.name = "tcp", .provider = "tcp;ofi_rxm", .sleeps = true, .dies_anywhere = true},
-    {.name = "msg", .provider = "tcp", .sleeps = true, .dies_anywhere = true, .joint = true},
+    {.name = "msg",
+     .provider = "tcp",
+     .sleeps = true,
+     .dies_anywhere = true,
+     .cuts = true,
+     .joint = true},
     {.name = "net", .provider = "net", .dies_anywhere = true},
     {.name = "shm", .provider = "shm"}, /* its queues have locks in shared memory */
     {.name = "tcp2", .provider = "tcp;ofi_rxm", .rails = 2, .sleeps = true, .dies_anywhere = true},
@@ -25,7 +30,12 @@ static const struct rig rigs[] = {
     {.name = "net4", .provider = "net", .rails = 4, .dies_anywhere = true},
     {.name = "shm2", .provider = "shm", .rails = 2},
     {.name = "shm4", .provider = "shm", .rails = 4},
-    {.name = "stream", .provider = "stream", .sleeps = true, .dies_anywhere = true, .joint = true},
+    {.name = "stream",
+     .provider = "stream",
+     .sleeps = true,
+     .dies_anywhere = true,
+     .cuts = true,
+     .joint = true},
 };
 
 const struct rig *rig_find(const char *name)

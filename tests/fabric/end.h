@@ -54,6 +54,7 @@ struct rig {
     bool sleeps;        /* can sleep for certain; other fabrics may, depending on the machine */
     bool dies_anywhere; /* a peer may be killed at any instruction, also while it owes answers,
                            without harm to others */
+    bool cuts;          /* a disconnect ends a write of the peer in its middle */
     bool joint;         /* after a disconnect both ends must connect again */
 };
 

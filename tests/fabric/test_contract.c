@@ -5,9 +5,11 @@
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "daemon/fabric/ofi/ofi.h"
 #include "tests/fabric/end.h"
@@ -492,6 +494,47 @@ static void late_completions(void)
     link_close(&link);
 }
 
+/* The far end stops in the middle of a long write, and its link ends. Once the memory is dropped,
+ * the rest of the write does not come, also when the far end goes on. */
+static void cut(void)
+{
+    enum { AFTER = 500 };
+    struct far_request q = {.kind = FAR_WRITE, .length = END_MEMORY};
+    struct far_reply reply;
+    struct link link;
+    uint32_t before;
+    int64_t until;
+
+    link_open(&link);
+    if (!rig->cuts) {
+        link_close(&link);
+        return;
+    }
+    CU_ASSERT_EQUAL(
+        ask_far(&link, (struct far_request){.kind = FAR_FILL, .length = END_MEMORY, .seed = 1}), 0);
+    q.target = link.near.registered.address;
+    q.key = link.near.registered.key;
+    CU_ASSERT_EQUAL(send(link.far.socket, &q, sizeof(q), 0), sizeof(q));
+    for (until = milliseconds() + END_PATIENCE; link.near.memory[1] == 0 && milliseconds() < until;)
+        (void)end_pump(&link.near);
+    CU_ASSERT_EQUAL(kill(link.far.pid, SIGSTOP), 0);
+    for (until = milliseconds() + 50; milliseconds() < until;)
+        (void)end_pump(&link.near); /* takes what the far end has sent */
+    CU_ASSERT_EQUAL(near_log.arrivals, 0);
+    CU_ASSERT_EQUAL(fabric_disconnect(link.fabric, OTHER), 0);
+    before = near_log.memory_events;
+    CU_ASSERT_EQUAL(fabric_mem_drop(link.fabric, link.near.registered.index, 9), 0);
+    CU_ASSERT_TRUE(end_await_memory(&link.near, before + 1));
+    pattern_fill(link.near.memory, END_MEMORY, 2);
+    CU_ASSERT_EQUAL(kill(link.far.pid, SIGCONT), 0);
+    for (until = milliseconds() + AFTER; milliseconds() < until;)
+        (void)end_pump(&link.near);
+    CU_ASSERT_TRUE(pattern_holds(link.near.memory, END_MEMORY, 2));
+    CU_ASSERT_EQUAL(far_again(&link.far, &link.near, &reply), 0);
+    CU_ASSERT_NOT_EQUAL(reply.status, 0);
+    link_close(&link);
+}
+
 /* When a peer dies, disconnect ends its operations, other peers are not disturbed, and its
  * successor is reached. */
 static void killed(void)
@@ -611,6 +654,7 @@ static CU_TestInfo cases[] = {
     {"refusals", refusals},
     {"disconnect and connect again", disconnected},
     {"late completions", late_completions},
+    {"cut in the middle", cut},
     {"a killed peer", killed},
     {"asleep and woken", asleep},
     {"woken by a registration", woken_by_registration},

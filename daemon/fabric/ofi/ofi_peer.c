@@ -173,7 +173,7 @@ int ofi_disconnect(struct fabric *fabric, uint32_t number)
     if (ofi->messages)
         ofi_connection_close(ofi, peer);
     else if (!ofi->named_addresses)
-        remove_address(ofi, peer); /* closes the transport's connection, if there is one */
+        remove_address(ofi, peer); /* some providers close the connection, too */
     if (peer->outstanding > 0)
         ofi_operations_cancel(&ofi->operations, number);
     peer->outstanding = 0;
