@@ -99,6 +99,13 @@ static void submit(struct pwc_team *t, const struct submit_record *record)
         wake_daemon(t->ctx);
 }
 
+/* The root's participant. The step that finds the length has no root, since all members get its
+ * result. */
+static uint32_t root_of(const struct pwc_team *t, const struct team_step *step)
+{
+    return step->asks ? 0 : roster_run(&t->roster, step->call->spec.root)->participant;
+}
+
 static void submit_instance(struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);
@@ -110,7 +117,7 @@ static void submit_instance(struct pwc_team *t, uint64_t sequence)
         .length = step->length,
         .signature = step->call->signature,
         .data_row = step->way == TEAM_BY_DATA ? step->turn % TEAM_DATA_ROWS : TEAM_LINES,
-        .root = roster_run(&t->roster, step->call->spec.root)->participant,
+        .root = root_of(t, step),
     };
 
     submit(t, &record);
@@ -168,7 +175,7 @@ static void finish(struct pwc_team *t, uint64_t sequence)
         return;
     }
     if (team_root_gives(step->shape)) {
-        if (roster_run(&t->roster, step->call->spec.root)->participant != t->roster.participant)
+        if (root_of(t, step) != t->roster.participant)
             submit_instance(t, sequence);
         return;
     }

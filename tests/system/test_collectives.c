@@ -257,6 +257,87 @@ static void *all_kinds(void *argument)
     return NULL;
 }
 
+/* The kinds whose blocks differ in length. */
+enum varying { GATHERV, SCATTERV, ALLGATHERV, ALLTOALLV, VARYING };
+
+/* The words of the block from one rank to another. A block to all ranks has `to` 0. */
+static size_t block_words(uint32_t from, uint32_t to, size_t n)
+{
+    return (from * 7 + to * 13) % 5 * n;
+}
+
+/* Fills in the bytes and offsets of `ranks` blocks from or to `rank`, one behind the other. */
+static void place_blocks(bool from_rank, bool to_all, uint32_t rank, uint32_t ranks, size_t n,
+                         size_t *lens, size_t *offsets)
+{
+    size_t at = 0;
+
+    for (uint32_t r = 0; r < ranks; r++) {
+        uint32_t from = from_rank ? rank : r, to = from_rank ? r : rank;
+
+        lens[r] = 8 * block_words(from, to_all ? 0 : to, n);
+        offsets[r] = at;
+        at += lens[r];
+    }
+}
+
+static void check_block(struct member *m, const uint64_t *at, uint32_t from, uint32_t to, size_t n)
+{
+    for (size_t i = 0; i < block_words(from, to, n); i++)
+        if (at[i] != value(from * RANKS_MAX + to, i)) {
+            note(m, false, __LINE__, (int)(from * 1000 + to));
+            return;
+        }
+}
+
+static void one_varying(struct member *m, enum varying kind, uint32_t root, size_t n,
+                        pwc_request *request)
+{
+    bool to_all = kind == GATHERV || kind == ALLGATHERV;
+    size_t in_lens[RANKS_MAX], in_offsets[RANKS_MAX], out_lens[RANKS_MAX], out_offsets[RANKS_MAX];
+    size_t own = 8 * (to_all ? block_words(m->rank, 0, n) : block_words(root, m->rank, n));
+    const pwc_cid lid = pwc_cid_request(request);
+    int rc;
+
+    place_blocks(true, to_all, m->rank, size, n, in_lens, in_offsets);
+    place_blocks(false, to_all, m->rank, size, n, out_lens, out_offsets);
+    for (uint32_t r = 0; r < (to_all ? 1 : size); r++)
+        for (size_t i = 0; i < in_lens[r] / 8; i++)
+            m->in[in_offsets[r] / 8 + i] = value(m->rank * RANKS_MAX + r, i);
+    if (kind == GATHERV)
+        rc = pwc_team_gatherv(m->world, m->in, own, m->out, out_lens, out_offsets, root, lid, 0);
+    else if (kind == SCATTERV)
+        rc = pwc_team_scatterv(m->world, m->in, in_lens, in_offsets, m->out, own, root, lid, 0);
+    else if (kind == ALLGATHERV)
+        rc = pwc_team_allgatherv(m->world, m->in, own, m->out, out_lens, out_offsets, lid, 0);
+    else
+        rc = pwc_team_alltoallv(m->world, m->in, in_lens, in_offsets, m->out, out_lens, out_offsets,
+                                lid, 0);
+    CHECK_IS(m, rc, 0);
+    wait_for(m, request, 0);
+    if (kind == SCATTERV)
+        check_block(m, m->out, root, m->rank, n);
+    for (uint32_t r = 0; r < size && kind != SCATTERV; r++)
+        if (kind != GATHERV || m->rank == root)
+            check_block(m, m->out + out_offsets[r] / 8, r, to_all ? 0 : m->rank, n);
+}
+
+/* Blocks of different lengths, with the root on each node, also in several slices. */
+static void *varying_kinds(void *argument)
+{
+    static const size_t counts[] = {0, 1, 300, 6000};
+    struct member *m = argument;
+    pwc_request *request = NULL;
+
+    CHECK_IS(m, pwc_request_create(m->client.ctx, &request), 0);
+    for (int kind = GATHERV; kind < VARYING; kind++)
+        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]) && m->wrong == 0; c++)
+            for (uint32_t root = 0; root < (kind <= SCATTERV ? size : 1) && m->wrong == 0; root++)
+                one_varying(m, (enum varying)kind, root, counts[c], request);
+    CHECK_IS(m, pwc_request_free(request), 0);
+    return NULL;
+}
+
 /* A thousand calls, none of which is waited for in between. */
 static void *thousand(void *argument)
 {
@@ -579,6 +660,11 @@ static void test_kinds(void)
     run(all_kinds);
 }
 
+static void test_varying(void)
+{
+    run(varying_kinds);
+}
+
 static void test_thousand(void)
 {
     run(thousand);
@@ -633,6 +719,7 @@ int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"attach", test_attach},
                            {"all kinds", test_kinds},
+                           {"blocks of different lengths", test_varying},
                            {"a thousand at once", test_thousand},
                            {"teams of teams", test_teams},
                            {"windows over teams", test_windows},

@@ -255,6 +255,15 @@ static bool all_have(const struct hall *h, uint32_t row)
     return true;
 }
 
+/* The daemon accepts a root only for instances that have one. */
+static bool root_is_right(const struct hall *h, const struct submit_record *r)
+{
+    bool rooted = r->code == TEAM_BCAST || r->code == TEAM_REDUCE || r->code == TEAM_GATHER ||
+                  r->code == TEAM_SCATTER;
+
+    return r->root < (rooted ? h->engines : 1);
+}
+
 static void take(struct hall *h, struct hall_engine *engine, const struct submit_record *r)
 {
     uint32_t row = (uint32_t)r->instance % h->window;
@@ -278,6 +287,7 @@ static void take(struct hall *h, struct hall_engine *engine, const struct submit
         hall_break(h, &reason);
         return;
     }
+    CU_ASSERT_TRUE(root_is_right(h, r));
     CU_ASSERT_TRUE(h->held || !engine->has[row]);
     engine->has[row] = true;
     engine->records[row] = *r;
