@@ -6,7 +6,7 @@
 struct late {
     struct late *next;
     uint32_t id;
-    uint32_t session; /* of the context that the remote or the offload belongs to; else 0 */
+    uint32_t session; /* of the context that the remote, offload or place belongs to; else 0 */
 };
 
 /* Whether the answer to this request will bring one of the things that late.h lists. `session` is
@@ -20,6 +20,9 @@ static bool asks_for_a_thing(const Pwc__ClientRequest *request, uint32_t *sessio
         return true;
     case PWC__CLIENT_REQUEST__BODY_OFFLOAD_CREATE:
         *session = request->offload_create->session;
+        return true;
+    case PWC__CLIENT_REQUEST__BODY_TEAM_JOIN:
+        *session = request->team_join->session;
         return true;
     case PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN:
     case PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN:
@@ -93,6 +96,16 @@ static bool end_of(const Pwc__ClientReply *reply, uint32_t session, struct late_
         end->what.offload.offload = reply->offload_created->offload;
         end->request.body_case = PWC__CLIENT_REQUEST__BODY_OFFLOAD_DESTROY;
         end->request.offload_destroy = &end->what.offload;
+        return true;
+    case PWC__CLIENT_REPLY__BODY_TEAM_FORMED:
+        if (reply->team_formed->number == 0)
+            return false;
+        pwc__team_leave__init(&end->what.team);
+        end->what.team.session = session;
+        end->what.team.number = reply->team_formed->number;
+        end->what.team.broken = true; /* the others would wait for this member */
+        end->request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE;
+        end->request.team_leave = &end->what.team;
         return true;
     default:
         return false;

@@ -1,6 +1,7 @@
 /*
- * Things (contexts, segments, regions, remotes, programs, offloads) that the daemon makes after
- * their caller has given up: the library gives them back. Owns the list of such requests.
+ * Things (contexts, segments, regions, remotes, programs, offloads, places in teams) that the
+ * daemon makes after their caller has given up: the library gives them back. Owns the list of such
+ * requests.
  *
  *     request sent --> -ETIMEDOUT: late_note --> the answer comes: late_answer --> a request that
  *                                                                                  ends the thing
@@ -27,6 +28,7 @@ struct late_end {
         Pwc__Unbind remote;
         Pwc__ProgramUnload program;
         Pwc__OffloadDestroy offload;
+        Pwc__TeamLeave team;
     } what;
 };
 

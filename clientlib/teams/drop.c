@@ -32,13 +32,14 @@ void team_drop(struct pwc_team *t)
     free(t);
 }
 
-void team_leave(struct pwc_ctx *ctx, uint64_t number)
+void team_leave(struct pwc_ctx *ctx, uint64_t number, bool broken)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__TeamLeave leave = PWC__TEAM_LEAVE__INIT;
 
     leave.session = ctx->session;
     leave.number = number;
+    leave.broken = broken;
     request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE;
     request.team_leave = &leave;
     /* If this fails, the daemon forgets the member later, at the latest with the client. */

@@ -210,8 +210,8 @@ static int join_team(const struct join *join, struct pwc_team **out)
     FAULT(TEAM_BUILT);
     if (formed.fd >= 0)
         close(formed.fd);
-    if (rc < 0) /* leave, so that the others need not wait for this member */
-        team_leave(join->ctx, formed.number);
+    if (rc < 0) /* the others have the team, and would wait for this member */
+        team_leave(join->ctx, formed.number, true);
     return rc == -EPROTONOSUPPORT ? refuse_area(join->ctx->client, formed.area) : rc;
 }
 

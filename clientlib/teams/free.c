@@ -63,7 +63,7 @@ int pwc_team_free(pwc_team *t)
     if (rc < 0)
         return rc;
     settle(t);
-    team_leave(ctx, t->number);
+    team_leave(ctx, t->number, false);
     FAULT(TEAM_LEFT);
     team_drop(t);
     return 0;

@@ -94,8 +94,8 @@ void team_explain(struct pwc_team *t, const struct team_reason *reason)
     }
     if (reason->status == -EHOSTDOWN) {
         (void)team_refuse(t, 0,
-                          "member %u of the team has ended; make a team of those that are left "
-                          "with pwc_team_shrink",
+                          "member %u of the team has ended, or could not take part in it; make a "
+                          "team of those that are left with pwc_team_shrink",
                           reason->rank[0]);
         return;
     }

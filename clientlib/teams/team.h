@@ -222,8 +222,9 @@ int team_call_or_resume(struct pwc_team *t, const struct team_spec *spec, uint64
 
 /* Frees the team in this process. */
 void team_drop(struct pwc_team *t);
-/* Reports to the daemon that this context is no longer a member. */
-void team_leave(struct pwc_ctx *ctx, uint64_t number);
+/* Reports to the daemon that this context is no longer a member. `broken`: it could not take part,
+ * so the daemon breaks the team. */
+void team_leave(struct pwc_ctx *ctx, uint64_t number, bool broken);
 
 /* ---- again.c --------------------------------------------------------------------------------- */
 

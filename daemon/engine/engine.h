@@ -408,6 +408,8 @@ void engine_team_break(struct engine *e, uint32_t team);
  * members have left and the area may go. A session that ends without this call breaks the team with
  * -EHOSTDOWN, and then counts as one that has left. */
 void engine_team_leave(struct engine *e, uint32_t team, uint32_t session);
+/* The member leaves because it could not take part, which breaks the team with -EHOSTDOWN. */
+void engine_team_abandon(struct engine *e, uint32_t team, uint32_t session);
 
 /* ---- peers, from the handshake --------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -266,6 +267,113 @@ static void a_team_that_one_node_cannot_open(void)
     expect_ends(pids);
 }
 
+/* ---- members that cannot take part ----------------------------------------------------------- */
+
+/* The largest limit of descriptors that still allows no new one. */
+static struct rlimit no_descriptors(const struct rlimit *before)
+{
+    int lowest = dup(0);
+
+    close(lowest);
+    return (struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = before->rlim_max};
+}
+
+/* The last rank cannot receive the area. The others have the team already, so it breaks. */
+static void no_descriptor_script(struct rank *r, uint32_t number, const char *job)
+{
+    struct rlimit before, none;
+    pwc_team *team, *left;
+    char why[256];
+
+    attach(r, number, job);
+    if (number == RANKS - 1) {
+        MUST(r, getrlimit(RLIMIT_NOFILE, &before) == 0);
+        none = no_descriptors(&before);
+        MUST(r, setrlimit(RLIMIT_NOFILE, &none) == 0);
+        MUST(r, pwc_team_dup(r->world, NULL, &team) == -EMFILE);
+        MUST(r, setrlimit(RLIMIT_NOFILE, &before) == 0);
+    } else {
+        MUST(r, pwc_team_dup(r->world, NULL, &team) == 0);
+        MUST(r, sum_over(r, team) == -EHOSTDOWN);
+        MUST(r, pwc_team_error_text(team, why, sizeof(why)) > 0 && strstr(why, "take part"));
+        MUST(r, pwc_team_shrink(team, &left) == 0);
+        MUST(r, pwc_team_size(left) == RANKS - 1);
+        MUST(r, pwc_team_free(left) == 0);
+        MUST(r, pwc_team_free(team) == 0);
+    }
+    MUST(r, sum_over(r, r->world) == RANKS * (RANKS - 1) / 2);
+    MUST(r, pwc_team_free(r->world) == 0);
+    MUST(r, pwc_finalize(r->client) == 0);
+}
+
+static void a_member_without_descriptors(void)
+{
+    pid_t pids[RANKS];
+
+    start_ranks(pids, "no-descriptor", no_descriptor_script);
+    expect_ends(pids);
+}
+
+static pid_t daemon_of(uint32_t rank)
+{
+    return kills > 0 ? cluster_kept(&cluster, node_of(rank)) : cluster.nodes[node_of(rank)].pid;
+}
+
+/* Sets the daemon's limit of descriptors for one call, in which the last rank's node takes part. */
+static int dup_within(struct rank *r, rlim_t limit, pwc_team **team)
+{
+    pid_t daemon = daemon_of(r->number);
+    struct rlimit before, few;
+    int rc;
+
+    if (r->number != RANKS - 1)
+        return pwc_team_dup(r->world, NULL, team);
+    MUST(r, prlimit(daemon, RLIMIT_NOFILE, NULL, &before) == 0);
+    few = (struct rlimit){.rlim_cur = limit, .rlim_max = before.rlim_max};
+    MUST(r, prlimit(daemon, RLIMIT_NOFILE, &few, NULL) == 0);
+    rc = pwc_team_dup(r->world, NULL, team);
+    MUST(r, prlimit(daemon, RLIMIT_NOFILE, &before, NULL) == 0);
+    return rc;
+}
+
+/* The last rank's daemon has few descriptors: from none up to as many as a team needs. In between,
+ * the daemon opens the team, and cannot send the area to all members. */
+static void few_descriptors_script(struct rank *r, uint32_t number, const char *job)
+{
+    enum { FIRST = 3, LAST = 200, ALL = RANKS * (RANKS - 1) / 2 };
+    uint64_t fine, all = 0;
+    struct pwc_status status;
+
+    attach(r, number, job);
+    MUST(r, sum_over(r, r->world) == ALL); /* all are attached, so nobody needs descriptors yet */
+    for (rlim_t limit = FIRST; all < RANKS; limit++) {
+        pwc_team *team;
+        int rc;
+
+        MUST(r, limit < LAST);
+        rc = dup_within(r, limit, &team);
+        MUST(r, rc == 0 || rc == -EMFILE || rc == -ENOSPC);
+        fine = rc == 0;
+        MUST(r, pwc_team_allreduce(r->world, &fine, &all, 1, PWC_U64, PWC_ADD,
+                                   pwc_cid_request(r->request), 0) == 0);
+        MUST(r, pwc_request_wait(r->request, &status, WAIT_MS) == 1 && status.status == 0);
+        if (rc < 0)
+            continue;
+        MUST(r, sum_over(r, team) == (all < RANKS ? -EHOSTDOWN : ALL));
+        MUST(r, pwc_team_free(team) == 0);
+    }
+    MUST(r, pwc_team_free(r->world) == 0);
+    MUST(r, pwc_finalize(r->client) == 0);
+}
+
+static void a_daemon_with_few_descriptors(void)
+{
+    pid_t pids[RANKS];
+
+    start_ranks(pids, "few-descriptors", few_descriptors_script);
+    expect_ends(pids);
+}
+
 /* ---- deaths ---------------------------------------------------------------------------------- */
 
 /* The last rank is killed before it takes part in the next call for a team (`forming`), or in the
@@ -377,6 +485,8 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"shapes", shapes},
                            {"at the quota", at_the_quota},
                            {"a team that one node cannot open", a_team_that_one_node_cannot_open},
+                           {"a member without descriptors", a_member_without_descriptors},
+                           {"a daemon with few descriptors", a_daemon_with_few_descriptors},
                            {"a death while a team forms", a_death_while_a_team_forms},
                            {"a death in a collective", a_death_in_a_collective},
                            CU_TEST_INFO_NULL,
@@ -389,7 +499,7 @@ int main(int argc, char **argv)
     nodes = (unsigned)strtoul(argv[2], NULL, 10);
     kills = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
     if (kills > 0) {
-        tests[5] = (CU_TestInfo){"daemons started anew", daemons_started_anew};
+        tests[7] = (CU_TestInfo){"daemons started anew", daemons_started_anew};
         more[count++] = "--keep";
     }
     for (int i = 4; i < argc && count < MORE_MAX - 1; i++)

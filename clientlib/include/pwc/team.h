@@ -49,8 +49,9 @@ struct pwc_team_attr {
  * members; -EDQUOT, -ENOSPC: too many teams, or too much memory for them, of some member's client,
  * user or daemon; -ENOTSUP: the job is open (pwc/open.h); -EPROTONOSUPPORT: library and daemon have
  * team memory of different versions; -EHOSTDOWN: a member has ended; -ETIMEDOUT: a member did not
- * make the call within the client's timeout; pwc_error_text says why. An error of one member,
- * except -ETIMEDOUT, is the result at all members.
+ * make the call within the client's timeout; -ENOMEM, -EMFILE: no memory or descriptors;
+ * pwc_error_text says why. An error of one member is the result at all members, except -ETIMEDOUT,
+ * -ENOMEM and -EMFILE: after these the others may have the team, which is then broken.
  */
 PWC_API int pwc_team_world(pwc_ctx *ctx, const struct pwc_team_attr *attr, pwc_team **out);
 

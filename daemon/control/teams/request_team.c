@@ -150,5 +150,8 @@ void request_team_leave(struct client *c, uint32_t request, const Pwc__TeamLeave
                     (ull)leave->number);
         return;
     }
-    team_leave(part, m, request, left);
+    if (leave->broken)
+        team_abandon(part, m, request, left);
+    else
+        team_leave(part, m, request, left);
 }

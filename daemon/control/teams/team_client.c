@@ -300,9 +300,12 @@ static void reply_none(struct client *c, uint32_t request)
     client_reply(c, &reply, NULL, 0);
 }
 
-static void reply_team(struct client *c, uint32_t request, const struct team *t,
-                       const struct team_part *part, const struct team_member *m)
+/* Sends the team and its area to a member. A member that cannot get them breaks the team, since the
+ * others have it. */
+static void reply_team(struct client *c, uint32_t request, struct team_part *part,
+                       struct team_member *m)
 {
+    const struct team *t = part->team;
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__TeamFormed formed = PWC__TEAM_FORMED__INIT;
     Pwc__TeamRun *runs = calloc(t->run_count, sizeof(*runs));
@@ -311,8 +314,9 @@ static void reply_team(struct client *c, uint32_t request, const struct team *t,
 
     if (!runs || !list || area < 0) {
         reply_error(c, request, area < 0 ? -EMFILE : -ENOMEM,
-                    "team %llu: this daemon is out of memory or descriptors: free the team",
+                    "team %llu: this daemon is out of memory or descriptors",
                     (unsigned long long)t->number);
+        team_abandon(part, m, 0, NULL);
         if (area >= 0)
             close(area);
     } else {
@@ -386,7 +390,7 @@ static void reply_end(struct client *c, uint32_t request, const struct teams_key
         reply_error(c, request, status, "call %u over team %llu: %s", key->call,
                     (unsigned long long)key->parent, *why ? why : error_text(status));
     else if (m)
-        reply_team(c, request, part->team, part, m);
+        reply_team(c, request, part, m);
     else if (s && (j->call.kind != TEAMS_SPLIT || j->call.color >= 0))
         reply_error(c, request, -EHOSTDOWN, "this daemon has lost the team that it formed");
     else if (s)

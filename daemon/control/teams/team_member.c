@@ -78,18 +78,30 @@ static void send_gone(const struct team *t, const struct team_member *m)
     (void)frame_send(t->control, directory_home(&id, t->control->node_count), &frame);
 }
 
-void team_leave(struct team_part *part, struct team_member *m, uint32_t request,
-                void (*left)(struct call *call))
+static void leave_by(struct team_part *part, struct team_member *m, enum call_kind kind,
+                     uint32_t request, void (*left)(struct call *call))
 {
     struct client *c = m->session->client;
 
-    client_call_in(c, &m->leave, CALL_TEAM_LEAVE, left);
+    client_call_in(c, &m->leave, kind, left);
     m->leave.cookie = request;
     m->leave.team = (struct call_team){.handle = part->handle, .session = m->session->handle};
     call_post(part->worker->progress, &m->leave);
     FAULT(TEAM_LEAVES);
     send_gone(part->team, m);
     team_member_leaves(part, m);
+}
+
+void team_leave(struct team_part *part, struct team_member *m, uint32_t request,
+                void (*left)(struct call *call))
+{
+    leave_by(part, m, CALL_TEAM_LEAVE, request, left);
+}
+
+void team_abandon(struct team_part *part, struct team_member *m, uint32_t request,
+                  void (*left)(struct call *call))
+{
+    leave_by(part, m, CALL_TEAM_ABANDON, request, left);
 }
 
 void node_teams_session_gone(struct client_session *s)

@@ -14,9 +14,12 @@ struct team_member *team_member_of(const struct team *t, const struct client_ses
 /* Removes a member, and gives its client back what it was charged for. */
 void team_member_leaves(struct team_part *part, struct team_member *m);
 /* Lets a member leave at its client's request. `left` is called with the client as the call's
- * owner, and the request as its cookie. */
+ * owner, and the request as its cookie; NULL: nothing is called. */
 void team_leave(struct team_part *part, struct team_member *m, uint32_t request,
                 void (*left)(struct call *call));
+/* As team_leave, for a member that could not take part: the team breaks. */
+void team_abandon(struct team_part *part, struct team_member *m, uint32_t request,
+                  void (*left)(struct call *call));
 /* Removes an ended session from its teams, which its engine breaks. */
 void node_teams_session_gone(struct client_session *s);
 

@@ -115,6 +115,9 @@ static int carry_out(struct call *c, struct engine *e)
     case CALL_TEAM_LEAVE:
         engine_team_leave(e, c->team.handle, c->team.session);
         return 0;
+    case CALL_TEAM_ABANDON:
+        engine_team_abandon(e, c->team.handle, c->team.session);
+        return 0;
     case CALL_TEAM_BREAK:
         engine_team_break(e, c->team.handle);
         return 0;

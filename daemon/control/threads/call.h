@@ -39,6 +39,7 @@ enum call_kind {
     CALL_TRACE, /* begin to record into a ring, or end it */
     CALL_TEAM_OPEN,
     CALL_TEAM_LEAVE,
+    CALL_TEAM_ABANDON,
     CALL_TEAM_BREAK,
     CALL_PROGRAM_LOAD,
     CALL_PROGRAM_UNLOAD,

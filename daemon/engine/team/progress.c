@@ -318,26 +318,28 @@ void teams_forget_peer(struct engine *e, uint32_t peer)
     }
 }
 
+void team_forget_session(struct engine *e, uint32_t team, uint32_t session)
+{
+    struct team *t = &e->teams.table[team];
+
+    for (uint32_t m = 0; t->state == TEAM_OPEN && m < t->members; m++) {
+        struct team_member *member = &e->teams.live[team].members[m];
+
+        if (member->session != session || member->left)
+            continue;
+        team_fail(e, team,
+                  &(struct team_reason){.status = -EHOSTDOWN, .rank = {member->rank, NONE}});
+        set32(e, &member->left, 1);
+        set32(e, &t->left, t->left + 1);
+        commit(e);
+        table_leaves(e, TABLE_TEAMS, team);
+    }
+}
+
 void teams_forget_session(struct engine *e, uint32_t session)
 {
-    if (e->teams.open == 0)
-        return;
-    for (uint32_t team = 0; team < TEAMS_MAX; team++) {
-        struct team *t = &e->teams.table[team];
-
-        for (uint32_t m = 0; t->state == TEAM_OPEN && m < t->members; m++) {
-            struct team_member *member = &e->teams.live[team].members[m];
-
-            if (member->session != session || member->left)
-                continue;
-            team_fail(e, team,
-                      &(struct team_reason){.status = -EHOSTDOWN, .rank = {member->rank, NONE}});
-            set32(e, &member->left, 1);
-            set32(e, &t->left, t->left + 1);
-            commit(e);
-            table_leaves(e, TABLE_TEAMS, team);
-        }
-    }
+    for (uint32_t team = 0; e->teams.open > 0 && team < TEAMS_MAX; team++)
+        team_forget_session(e, team, session);
 }
 
 void teams_resume(struct engine *e)

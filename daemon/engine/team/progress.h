@@ -23,6 +23,9 @@ void team_acknowledged(struct engine *e, uint64_t slot);
 void team_fail(struct engine *e, uint32_t team, const struct team_reason *reason);
 /* Breaks all teams with a peer whose state is gone. In transactions of its own. */
 void teams_forget_peer(struct engine *e, uint32_t peer);
+/* A member cannot take part any more: breaks the team, which the member then leaves. No effect on a
+ * team that the session is not a member of, or has left. */
+void team_forget_session(struct engine *e, uint32_t team, uint32_t session);
 /* A context has ended: breaks every team that it has not left. */
 void teams_forget_session(struct engine *e, uint32_t session);
 /* The first step after a restart: teams without their area break, the others continue. */

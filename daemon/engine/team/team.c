@@ -193,6 +193,14 @@ void engine_team_leave(struct engine *e, uint32_t handle, uint32_t session)
     }
 }
 
+void engine_team_abandon(struct engine *e, uint32_t handle, uint32_t session)
+{
+    uint32_t team = team_of_handle(e, handle);
+
+    if (team != NONE)
+        team_forget_session(e, team, session);
+}
+
 /* Whether some instance is not over. An instance that no member here can call any more never will
  * be: it breaks the team. */
 static bool goes_on(struct engine *e, uint32_t team)

@@ -245,6 +245,7 @@ static bool form_unversioned(struct fake_daemon *daemon, const Pwc__ClientReques
         reply.team_formed = &formed;
     } else if (request->body_case == PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE) {
         CU_ASSERT_EQUAL(request->team_leave->number, 7);
+        CU_ASSERT_TRUE(request->team_leave->broken);
         reply.body_case = PWC__CLIENT_REPLY__BODY_DONE;
         reply.done = &done;
     } else {

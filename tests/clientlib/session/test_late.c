@@ -14,6 +14,8 @@ static void test_ends_of_late_answers(void)
     Pwc__OffloadCreated created = PWC__OFFLOAD_CREATED__INIT;
     Pwc__Bound bound = PWC__BOUND__INIT;
     Pwc__Pair pair = PWC__PAIR__INIT;
+    Pwc__TeamJoin join = PWC__TEAM_JOIN__INIT;
+    Pwc__TeamFormed formed = PWC__TEAM_FORMED__INIT;
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     struct late *list = NULL;
@@ -24,6 +26,8 @@ static void test_ends_of_late_answers(void)
     bound.remote = 5;
     loaded.program = 6;
     created.offload = 7;
+    join.session = 8;
+    formed.number = 9;
 
     request.id = reply.id = 1;
     request.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
@@ -67,6 +71,19 @@ static void test_ends_of_late_answers(void)
     CU_ASSERT_EQUAL(end.request.body_case, PWC__CLIENT_REQUEST__BODY_OFFLOAD_DESTROY);
     CU_ASSERT_TRUE(end.request.offload_destroy->session == 4 &&
                    end.request.offload_destroy->offload == 7);
+
+    request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_JOIN;
+    request.team_join = &join;
+    late_note(&list, &request);
+    reply.body_case = PWC__CLIENT_REPLY__BODY_TEAM_FORMED;
+    reply.team_formed = &formed;
+    CU_ASSERT_TRUE_FATAL(late_answer(&list, &reply, &end));
+    CU_ASSERT_EQUAL(end.request.body_case, PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE);
+    CU_ASSERT_TRUE(end.request.team_leave->session == 8 && end.request.team_leave->number == 9 &&
+                   end.request.team_leave->broken);
+    late_note(&list, &request);
+    formed.number = 0; /* the member is in no team */
+    CU_ASSERT_FALSE(late_answer(&list, &reply, &end));
 
     late_note(&list, &request);
     reply.body_case = PWC__CLIENT_REPLY__BODY_ERROR;
