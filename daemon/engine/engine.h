@@ -397,10 +397,11 @@ struct engine_team_found {
     int32_t status;              /* 0, or the error with which it broke */
 };
 int engine_team_find(const struct engine *e, uint32_t index, struct engine_team_found *out);
-/* A participant or member of an open team, by an index below their number. */
+/* A participant of an open team, by an index below their number. */
 struct engine_team_participant engine_team_participant(const struct engine *e, uint32_t team,
                                                        uint32_t index);
-struct engine_team_member engine_team_member(const struct engine *e, uint32_t team, uint32_t index);
+/* Whether a member of an open team has left, by an index below their number. */
+bool engine_team_has_left(const struct engine *e, uint32_t team, uint32_t index);
 /* Breaks the team everywhere: each call that has not ended ends once, with -EHOSTDOWN. A second
  * break has no effect. */
 void engine_team_break(struct engine *e, uint32_t team);

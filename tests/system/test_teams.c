@@ -480,6 +480,55 @@ static void daemons_started_anew(void)
     expect_ends(pids);
 }
 
+/* Rank 0 has freed a broken team when its daemon is restarted: it stays no member, so that the
+ * others shrink the team, and its quota is not charged again. */
+static void left_script(struct rank *r, uint32_t number, const char *job)
+{
+    pwc_team *team, *left, *more[QUOTA];
+    struct pwc_status status;
+
+    attach(r, number, job);
+    MUST(r, pwc_team_dup(r->world, NULL, &team) == 0);
+    if (number == 0) {
+        int rc = pwc_team_barrier(team, pwc_cid_request(r->request), 0);
+
+        if (rc == 0)
+            rc = pwc_request_wait(r->request, &status, WAIT_MS) == 1 ? status.status : -ETIMEDOUT;
+        MUST(r, rc == -EBADMSG);
+        MUST(r, pwc_team_free(team) == 0);
+    } else {
+        MUST(r, sum_over(r, team) == -EBADMSG);
+    }
+    reach(r, 1);
+    while (!atomic_load(&shared->stop))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (number > 0) {
+        MUST(r, pwc_team_shrink(team, &left) == 0);
+        MUST(r, pwc_team_size(left) == RANKS - 1 && pwc_team_rank(left) == number - 1);
+        MUST(r, sum_over(r, left) == RANKS * (RANKS - 1) / 2);
+        MUST(r, pwc_team_free(left) == 0);
+        MUST(r, pwc_team_free(team) == 0);
+    }
+    for (int i = 1; i < QUOTA; i++)
+        MUST(r, pwc_team_dup(r->world, NULL, &more[i]) == 0);
+    for (int i = 1; i < QUOTA; i++)
+        MUST(r, pwc_team_free(more[i]) == 0);
+    MUST(r, pwc_team_free(r->world) == 0);
+    MUST(r, pwc_finalize(r->client) == 0);
+}
+
+static void a_daemon_started_anew_after_a_free(void)
+{
+    pid_t pids[RANKS], daemon = cluster_kept(&cluster, 0);
+
+    start_ranks(pids, "left", left_script);
+    CU_ASSERT_TRUE(all_reach(0, RANKS, 1));
+    kill(daemon, SIGKILL);
+    CU_ASSERT_NOT_EQUAL(cluster_next(&cluster, 0, daemon), 0);
+    atomic_store(&shared->stop, true);
+    expect_ends(pids);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"shapes", shapes},
@@ -489,6 +538,7 @@ int main(int argc, char **argv)
                            {"a daemon with few descriptors", a_daemon_with_few_descriptors},
                            {"a death while a team forms", a_death_while_a_team_forms},
                            {"a death in a collective", a_death_in_a_collective},
+                           CU_TEST_INFO_NULL,
                            CU_TEST_INFO_NULL,
                            CU_TEST_INFO_NULL};
     const char *more[MORE_MAX] = {"--client-teams", STR(QUOTA), "--client-memory", STR(MEMORY)};
@@ -500,6 +550,8 @@ int main(int argc, char **argv)
     kills = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
     if (kills > 0) {
         tests[7] = (CU_TestInfo){"daemons started anew", daemons_started_anew};
+        tests[8] =
+            (CU_TestInfo){"a daemon started anew after a free", a_daemon_started_anew_after_a_free};
         more[count++] = "--keep";
     }
     for (int i = 4; i < argc && count < MORE_MAX - 1; i++)

@@ -42,14 +42,16 @@ static struct team *inherit_roll(struct control *control, uint64_t number)
     return NULL;
 }
 
-static void inherit_members(struct team_part *part)
+/* A member that has left stays out, although its session may live on. */
+static void inherit_members(struct team_part *part, const struct engine *e)
 {
     uint64_t share = (team_area_size(part) + part->count - 1) / part->count;
 
     for (uint32_t i = 0; i < part->count; i++) {
         struct team_member *m = &part->members[i];
 
-        m->session = team_member_session(part->team, part->worker, m);
+        if (!engine_team_has_left(e, part->handle, i))
+            m->session = team_member_session(part->team, part->worker, m);
         if (!m->session)
             continue;
         quota_charge(m->session->client, QUOTA_MEMORY, share);
@@ -77,7 +79,7 @@ static bool inherit_part(struct worker *w, struct engine *e, const struct engine
         return false;
     part->handle = found->handle;
     t->choices = found->choices;
-    inherit_members(part);
+    inherit_members(part, e);
     descriptor = store_take(&control->store, "%u.team.%" PRIu64, w->engine, found->number);
     if (mapping_inherit(&part->area, descriptor, team_area_size(part)) < 0) {
         part->area.fd = -1;

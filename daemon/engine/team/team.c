@@ -158,12 +158,9 @@ struct engine_team_participant engine_team_participant(const struct engine *e, u
     return (struct engine_team_participant){.peer = p->peer, .members = p->members};
 }
 
-struct engine_team_member engine_team_member(const struct engine *e, uint32_t handle,
-                                             uint32_t index)
+bool engine_team_has_left(const struct engine *e, uint32_t handle, uint32_t index)
 {
-    const struct team_member *m = &e->teams.live[handle & (TEAMS_MAX - 1)].members[index];
-
-    return (struct engine_team_member){.rank = m->rank, .session = m->session};
+    return e->teams.live[handle & (TEAMS_MAX - 1)].members[index].left;
 }
 
 /* ---- leaving --------------------------------------------------------------------------------- */
