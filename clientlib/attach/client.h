@@ -70,7 +70,8 @@ static inline int client_may_ask(struct pwc_client *client)
     daemon_link_begin(&client->link);
     return handler_on_this_thread()
                ? daemon_link_refuse(&client->link, -EDEADLK,
-                                    "a handler of an active message must not ask the daemon")
+                                    "a handler, or the fold of a collective, must not ask the "
+                                    "daemon")
                : 0;
 }
 

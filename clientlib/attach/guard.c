@@ -1,5 +1,5 @@
 /*
- * Owns the page that differs in a forked child, and each thread's mark that a handler runs.
+ * Owns the page that differs in a forked child, and each thread's count of handlers that run.
  * Threads: any.
  */
 #include "clientlib/attach/guard.h"
@@ -34,21 +34,21 @@ void fork_guard_close(struct fork_guard *guard)
     guard->word = NULL;
 }
 
-/* A handler may make calls on any client and context, so the mark belongs to the thread. This TLS
- * model allows reading the mark without a function call. */
-static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
+/* A handler may make calls on any client and context, so the count belongs to the thread. A fold
+ * may run inside a handler. This TLS model allows reading the count without a function call. */
+static _Thread_local unsigned inside __attribute__((tls_model("initial-exec")));
 
 bool handler_on_this_thread(void)
 {
-    return inside;
+    return inside > 0;
 }
 
 void handler_enter(void)
 {
-    inside = true;
+    inside++;
 }
 
 void handler_leave(void)
 {
-    inside = false;
+    inside--;
 }

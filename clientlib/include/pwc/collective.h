@@ -138,8 +138,9 @@ PWC_API int pwc_team_alltoallv(pwc_team *team, const void *in, const size_t *in_
  * An operation of the program's own: combines `count` elements at `into`, of lower ranks, with the
  * elements at `from`, of the next rank, and leaves the result at `into`. `arg` is the caller's. The
  * function runs in the program, inside probe, test or wait of this context, or inside the
- * collective call itself; like a handler, it may make no call that blocks. The operation need not
- * be commutative, but every member has to give the same result for the same bits.
+ * collective call itself; as in a handler (pwc/am.h), calls that block, probe or wait give -EDEADLK
+ * there. The operation need not be commutative, but every member has to give the same result for
+ * the same bits.
  */
 typedef void pwc_fold(void *into, const void *from, size_t count, void *arg);
 

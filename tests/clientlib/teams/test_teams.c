@@ -307,6 +307,53 @@ static void own_operations(void)
     own_operation(3, HALL_ROUND);
 }
 
+/* Contexts whose calls inside an operation of the program's own must fail. */
+struct inside {
+    struct pwc_ctx *ctx;
+    unsigned runs;
+};
+
+static void probe_inside(void *into, const void *from, size_t count, void *arg)
+{
+    struct inside *inside = arg;
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_probe(inside->ctx, PWC_ANY, PWC_LOCAL, &event), -EDEADLK);
+    CU_ASSERT_EQUAL(pwc_wait(inside->ctx, PWC_ANY, PWC_LOCAL, &event, 0), -EDEADLK);
+    *(uint64_t *)into += *(const uint64_t *)from;
+    inside->runs++;
+}
+
+/* An operation of the program's own makes no call that runs handlers or other operations. After it,
+ * such calls work again, except where the collective is itself called by a handler. */
+static void guarded_operations(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
+    uint64_t in[2] = {1, 2}, out[2] = {0, 0};
+    struct inside inside[2];
+    struct pwc_event event;
+
+    for (unsigned lap = 0; lap < 2; lap++) {
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            inside[rank] = (struct inside){.ctx = h->members[rank].ctx};
+            if (lap == 1)
+                handler_enter();
+            CU_ASSERT_EQUAL(pwc_team_allreduce_user(hall_team(h, rank), &in[rank], &out[rank], 1, 8,
+                                                    probe_inside, &inside[rank], pwc_cid_u64(1), 0),
+                            0);
+            CU_ASSERT_EQUAL(handler_on_this_thread(), lap == 1);
+            if (lap == 1)
+                handler_leave();
+        }
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 1);
+            CU_ASSERT_EQUAL(inside[rank].runs, 1);
+            CU_ASSERT_EQUAL(out[rank], 3);
+        }
+    }
+    hall_free(h);
+}
+
 /* Calls with wrong arguments are refused and do not count: the next good call is the first one. */
 static void refusals(void)
 {
@@ -808,6 +855,7 @@ int main(void)
                            {"ends", ends},
                            {"persistent", persistent},
                            {"own operations", own_operations},
+                           {"guarded operations", guarded_operations},
                            {"refusals", refusals},
                            {"mismatches", mismatches},
                            {"a call that fits no other", forged},
