@@ -65,9 +65,10 @@
  * length = L, lid = signature, rid = number of the data row or TEAM_LINES, segment = participant of
  * the root (0 without one), local_offset = 0. With code TEAM_MISMATCH: offset = sequence, segment
  * and local_offset = the team ranks of two members that called differently, lid and rid = their
- * signatures. An instance that was submitted before, or whose row is not free, breaks the team with
- * -EBADMSG, and quarantines no client: a member can cause an honest one to submit it by what it has
- * written here.
+ * signatures; or, where the area makes no sense to a member, segment = its team rank, local_offset
+ * = 0xffffffff, lid = the signature of its oldest call or 0, rid = 0. An instance that was
+ * submitted before, or whose row is not free, breaks the team with -EBADMSG, and quarantines no
+ * client: a member can cause an honest one to submit it by what it has written here.
  *
  * All members belong to one user and one job: a member that writes wrong values here spoils its own
  * job's collectives, and nothing else. Each side reads a word once, checks it, and uses the copy.
