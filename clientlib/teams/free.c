@@ -38,8 +38,7 @@ static void settle(struct pwc_team *t)
     while (channel_state(&ctx->channel) == 0 && !channel_is_taken(&ctx->channel) &&
            now < deadline) {
         wait_pause(ctx, wait_taken_too(PWC_LOCAL), NULL, now, now + LOOK_NS);
-        if (t->wake_due)
-            team_wake(t);
+        team_pay(t);
         now = clock_now();
     }
 }

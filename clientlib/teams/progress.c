@@ -39,6 +39,60 @@ void team_wake(struct pwc_team *t)
         team_activate(t);
 }
 
+static void submit_report(struct pwc_team *t)
+{
+    int rc = channel_note(&t->ctx->channel, &t->report);
+
+    if (rc == CHANNEL_WAKES)
+        wake_daemon(t->ctx);
+    if (rc == -EAGAIN || rc == -EBUSY)
+        team_activate(t);
+    else
+        t->report.kind = SUBMIT_PAD;
+}
+
+void team_report(struct pwc_team *t, const struct team_reason *reason)
+{
+    if (t->status < 0)
+        return;
+    team_explain(t, reason);
+    team_fail(t, reason->status);
+    t->report = (struct submit_record){
+        .kind = SUBMIT_COLLECTIVE,
+        .code = TEAM_MISMATCH,
+        .remote = t->handle,
+        .instance = reason->sequence,
+        .lid = reason->signature[0],
+        .rid = reason->signature[1],
+        .segment = reason->rank[0],
+        .local_offset = reason->rank[1],
+    };
+    submit_report(t);
+}
+
+void team_distrust(struct pwc_team *t)
+{
+    team_report(t, &(struct team_reason){
+                       .status = -EPROTO,
+                       .rank = {t->rank, UINT32_MAX},
+                       .sequence = t->ended,
+                       .signature = {t->over < t->called ? team_call_at(t, t->over)->signature : 0},
+                   });
+}
+
+bool team_owes(const struct pwc_team *t)
+{
+    return t->wake_due || t->report.kind != SUBMIT_PAD;
+}
+
+void team_pay(struct pwc_team *t)
+{
+    if (t->report.kind != SUBMIT_PAD)
+        submit_report(t);
+    if (t->wake_due)
+        team_wake(t);
+}
+
 /* Shows the end of the oldest call. */
 static void end_call(struct pwc_team *t, int status)
 {
@@ -73,6 +127,12 @@ static void end_call(struct pwc_team *t, int status)
     channel_own(ch, PWC_OP_COLLECTIVE, peer, bytes, &lid, status);
 }
 
+/* Whether the length that a step has found can be that of the longest block. */
+static bool length_makes_sense(const struct pwc_team *t, const struct team_call *call)
+{
+    return call->whole >= spec_longest(t, &call->spec) && call->whole <= SPEC_COUNT_MAX;
+}
+
 /* Takes the result of the oldest step, which has ended here. */
 static void end_step(struct pwc_team *t)
 {
@@ -83,8 +143,8 @@ static void end_step(struct pwc_team *t)
     bool freed = false;
 
     work_take(t, sequence);
-    if (step->asks && call->whole < spec_longest(t, &call->spec))
-        team_fail(t, -EPROTO);
+    if (step->asks && !length_makes_sense(t, call))
+        team_distrust(t);
     FAULT(STEP_READ);
     if (step->way == TEAM_BY_DATA)
         freed = team_take_data(&t->area, step->turn);
@@ -119,6 +179,10 @@ static void find_broken(struct pwc_team *t)
     if (t->status < 0 || !team_is_broken(&t->area))
         return;
     team_reason(&t->area, &reason);
+    if (reason.status == -EPROTO) {
+        team_distrust(t);
+        return;
+    }
     team_explain(t, &reason);
     team_fail(t, reason.status);
 }
@@ -136,20 +200,19 @@ void team_progress(struct pwc_team *t)
         while (t->status == 0 && t->ended < t->begun && (rc = oldest_has_ended(t)) == 1)
             end_step(t);
         if (rc < 0)
-            team_fail(t, rc);
+            team_distrust(t);
         team_begin_steps(t);
     } while (t->status == 0 && t->ended < t->begun && oldest_has_ended(t) == 1 && --rounds > 0);
     find_broken(t);
     if (t->status < 0)
         end_all(t);
     t->ending = false;
-    if (t->wake_due)
-        team_wake(t);
+    team_pay(t);
 }
 
 static bool is_idle(const struct pwc_team *t)
 {
-    return t->over == t->called && !t->wake_due;
+    return t->over == t->called && !team_owes(t);
 }
 
 void teams_progress_active(struct pwc_ctx *ctx)
@@ -192,7 +255,7 @@ static bool has_news(const struct pwc_team *t)
 {
     return (t->ended < t->begun && oldest_has_ended(t) != 0) || team_can_begin(t) ||
            (t->status == 0 && team_is_broken(&t->area)) ||
-           (t->wake_due && channel_note_room(&t->ctx->channel) == 0);
+           (team_owes(t) && channel_note_room(&t->ctx->channel) == 0);
 }
 
 int teams_arm(struct pwc_ctx *ctx)

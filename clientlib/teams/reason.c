@@ -99,7 +99,7 @@ void team_explain(struct pwc_team *t, const struct team_reason *reason)
                           reason->rank[0]);
         return;
     }
-    if (reason->status != -EBADMSG) {
+    if (reason->status != -EBADMSG || reason->signature[0] == 0) {
         (void)team_refuse(t, 0,
                           "the memory that members of the team share makes no sense: one of "
                           "them has written to it what it must not");

@@ -6,9 +6,6 @@
 #include "clientlib/teams/team.h"
 #include "proto/word_abi.h"
 
-/* Greater lengths are refused, because nothing of this size can be moved. */
-#define COUNT_MAX (UINT64_C(1) << 40)
-
 static bool is_root(const struct pwc_team *t, const struct team_spec *spec)
 {
     return spec->root == t->rank;
@@ -108,7 +105,7 @@ static bool has_fold(uint8_t kind)
 /* Computes the length of an operand: 0, -EINVAL, -EMSGSIZE. */
 static int find_length(struct team_spec *spec)
 {
-    if (spec->count > COUNT_MAX || spec->length > COUNT_MAX || spec->own > COUNT_MAX)
+    if (spec->count > SPEC_COUNT_MAX || spec->length > SPEC_COUNT_MAX || spec->own > SPEC_COUNT_MAX)
         return -EMSGSIZE;
     if (has_fold(spec->kind)) {
         if (!fold_code_valid(spec->code))
@@ -118,7 +115,7 @@ static int find_length(struct team_spec *spec)
     if (spec->kind == TEAM_USER) {
         if (!spec->fold || spec->element == 0)
             return -EINVAL;
-        if (spec->count > COUNT_MAX / spec->element)
+        if (spec->count > SPEC_COUNT_MAX / spec->element)
             return -EMSGSIZE;
         spec->length = spec->element * spec->count;
         spec->count = spec->length;
@@ -134,7 +131,7 @@ static int check_blocks(const struct pwc_team *t, const size_t *lens, const size
     if (!lens || !offsets)
         return -EINVAL;
     for (uint32_t rank = 0; rank < t->roster.size; rank++)
-        if (lens[rank] > COUNT_MAX || offsets[rank] > SIZE_MAX - lens[rank])
+        if (lens[rank] > SPEC_COUNT_MAX || offsets[rank] > SIZE_MAX - lens[rank])
             return -EMSGSIZE;
     return 0;
 }

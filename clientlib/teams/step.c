@@ -124,29 +124,15 @@ static void submit_instance(struct pwc_team *t, uint64_t sequence)
     FAULT(STEP_SUBMITTED);
 }
 
-/* Reports that a member here has made another call: the daemon then breaks the team for all. */
-static void submit_mismatch(struct pwc_team *t, uint64_t sequence, uint32_t member, uint64_t other)
+/* Reports that a member here has made another call. */
+static void report_mismatch(struct pwc_team *t, uint64_t sequence, uint32_t member, uint64_t other)
 {
-    struct team_reason reason = {
-        .status = -EBADMSG,
-        .rank = {t->rank, roster_member(&t->roster, member)},
-        .sequence = sequence,
-        .signature = {team_step_at(t, sequence)->call->signature, other},
-    };
-    const struct submit_record record = {
-        .kind = SUBMIT_COLLECTIVE,
-        .code = TEAM_MISMATCH,
-        .remote = t->handle,
-        .instance = sequence,
-        .lid = reason.signature[0],
-        .rid = other,
-        .segment = reason.rank[0],
-        .local_offset = reason.rank[1],
-    };
-
-    team_explain(t, &reason);
-    team_fail(t, -EBADMSG);
-    submit(t, &record);
+    team_report(t, &(struct team_reason){
+                       .status = -EBADMSG,
+                       .rank = {t->rank, roster_member(&t->roster, member)},
+                       .sequence = sequence,
+                       .signature = {team_step_at(t, sequence)->call->signature, other},
+                   });
 }
 
 /* Ends an instance whose result is ready. */
@@ -167,11 +153,11 @@ static void finish(struct pwc_team *t, uint64_t sequence)
     int rc = team_compare(&t->area, sequence, step->call->signature, &member, &other);
 
     if (rc == -EBADMSG) {
-        submit_mismatch(t, sequence, member, other);
+        report_mismatch(t, sequence, member, other);
         return;
     }
     if (rc < 0) {
-        team_fail(t, rc);
+        team_distrust(t);
         return;
     }
     if (team_root_gives(step->shape)) {
@@ -217,7 +203,7 @@ static void begin(struct pwc_team *t, struct team_call *call, struct team_step *
     if (rc == 1)
         finish(t, sequence);
     else if (rc < 0)
-        team_fail(t, rc);
+        team_distrust(t);
 }
 
 void team_begin_steps(struct pwc_team *t)
@@ -232,7 +218,7 @@ void team_begin_steps(struct pwc_team *t)
         step = cut(t, call);
         rc = step_room(t, &step);
         if (rc == -EPROTO)
-            team_fail(t, rc);
+            team_distrust(t);
         if (rc < 0)
             return;
         begin(t, call, &step);

@@ -96,10 +96,12 @@ struct pwc_team {
     uint64_t used_by[TEAM_DATA_ROWS]; /* by data row: the last instance that used it */
     int status;                       /* 0, or why the team is broken */
     bool active;
-    bool wake_due; /* the wake-up of sleepers could not be submitted yet */
-    bool ending;   /* calls are being ended, and the program's fold may be running */
-    bool leaving;  /* the barrier of pwc_team_free is under way */
-    uint8_t *ids;  /* PWC_CID_MAX bytes for each call, once a lid is not by value */
+    bool wake_due;               /* the wake-up of sleepers could not be submitted yet */
+    struct submit_record report; /* why the team is to break, for the daemon, until it is submitted;
+                                    its kind is 0: there is none */
+    bool ending;                 /* calls are being ended, and the program's fold may be running */
+    bool leaving;                /* the barrier of pwc_team_free is under way */
+    uint8_t *ids;                /* PWC_CID_MAX bytes for each call, once a lid is not by value */
     struct team_call *calls;
     struct team_step *steps;     /* by instance, in the order of rows */
     struct pwc_i64_at vote[2];   /* on the last window over the team: this member's vote, and the
@@ -153,6 +155,9 @@ void work_take(const struct pwc_team *t, uint64_t sequence);
 
 /* ---- spec.c ---------------------------------------------------------------------------------- */
 
+/* Greater lengths are refused, because nothing of this size can be moved. */
+#define SPEC_COUNT_MAX (UINT64_C(1) << 40)
+
 /* Bytes that this member receives from one call. */
 uint64_t spec_received(const struct pwc_team *t, const struct team_spec *spec);
 /* Checks a description, and fills in the members that follow from others: 0, -EINVAL, -EMSGSIZE. */
@@ -199,6 +204,15 @@ void team_wake(struct pwc_team *t);
 void team_activate(struct pwc_team *t);
 /* Marks the team as broken, unless it already is. */
 void team_fail(struct pwc_team *t, int status);
+/* As team_fail, for a reason that the daemon does not know: the daemon then breaks the team for
+ * all. */
+void team_report(struct pwc_team *t, const struct team_reason *reason);
+/* Reports that the area makes no sense, and marks the team as broken, by -EPROTO. */
+void team_distrust(struct pwc_team *t);
+/* Whether something for the daemon could not be submitted yet. */
+bool team_owes(const struct pwc_team *t);
+/* Submits what could not be submitted yet, if there is room. */
+void team_pay(struct pwc_team *t);
 
 /* Keeps a text for pwc_team_error_text, and returns `error`. */
 int team_refuse(struct pwc_team *t, int error, const char *format, ...)

@@ -50,7 +50,8 @@
  *     -EBUSY       an active message has been prepared
  *     -ENOMEM, -ESHUTDOWN, -EPROTO
  * An end has the status 0, or -EHOSTDOWN or -EBADMSG where the team broke while the call was under
- * way; its peer is this context, its length the bytes that this member received. `flags`: 0 or
+ * way, or -EPROTO where this member has found that the memory that members share makes no sense;
+ * its peer is this context, its length the bytes that this member received. `flags`: 0 or
  * PWC_NO_LCE.
  *
  * The persistent forms (..._init) make a request that makes the same call, with the same memory,
