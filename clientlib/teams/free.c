@@ -14,7 +14,7 @@ enum { LOOK_NS = 1000000 }; /* the daemon may have taken the records before the 
  * team stays. A member that calls again after a timeout waits for the same barrier. */
 static int meet(struct pwc_team *t)
 {
-    const struct team_spec barrier = {.kind = TEAM_BARRIER};
+    const struct team_spec barrier = {.kind = TEAM_BARRIER, .count = TEAM_FREEING};
     int rc = t->leaving ? 0 : team_call_unshown(t, &barrier);
 
     if (rc < 0)

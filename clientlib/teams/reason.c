@@ -65,6 +65,8 @@ static void describe(uint64_t signature, char *text, size_t size)
     char of[64] = "", root[32] = "";
 
     name = name ? name : "?";
+    if (kind == TEAM_BARRIER && count == TEAM_FREEING)
+        name = "pwc_team_free";
     if (has_type(kind))
         (void)snprintf(of, sizeof(of), " %s by %s", type_name(team_signature_type(signature)),
                        op_name(team_signature_op(signature)));

@@ -25,6 +25,10 @@
 #include "pwc/collective.h"
 #include "shm_ring/team.h"
 
+/* The `count` of the barrier by which members wait for one another in pwc_team_free: so that it
+ * matches no other barrier. */
+#define TEAM_FREEING 1u
+
 /* A collective, as its caller describes it. */
 struct team_spec {
     uint8_t kind;                       /* enum team_kind */

@@ -611,6 +611,35 @@ static void *mismatch(void *argument)
     return NULL;
 }
 
+/* The last rank frees a team while the others are in a barrier, which does not count as their part
+ * of the free. */
+static void *free_in_a_barrier(void *argument)
+{
+    struct member *m = argument;
+    pwc_request *request = NULL;
+    pwc_team *t = NULL;
+    char text[256];
+    int rc;
+
+    CHECK_IS(m, pwc_team_dup(m->world, NULL, &t), 0);
+    if (!t)
+        return NULL;
+    CHECK_IS(m, pwc_request_create(m->client.ctx, &request), 0);
+    if (m->rank + 1 < size) {
+        rc = pwc_team_barrier(t, pwc_cid_request(request), 0);
+        if (rc == 0)
+            wait_for(m, request, -EBADMSG);
+        else
+            CHECK_IS(m, rc, -EBADMSG); /* another member has found the mismatch first */
+        CHECK(m, pwc_team_error_text(t, text, sizeof(text)) > 0);
+        CHECK(m, strstr(text, "pwc_team_free at member") != NULL ||
+                     strstr(text, "was pwc_team_free") != NULL);
+    }
+    CHECK_IS(m, pwc_team_free(t), 0);
+    CHECK_IS(m, pwc_request_free(request), 0);
+    return NULL;
+}
+
 /* The last rank detaches while the others wait for it. */
 static void *death(void *argument)
 {
@@ -709,6 +738,12 @@ static void test_mismatch(void)
         run(mismatch);
 }
 
+static void test_free_in_a_barrier(void)
+{
+    if (size > 1)
+        run(free_in_a_barrier);
+}
+
 static void test_death(void)
 {
     if (size > 1)
@@ -727,6 +762,7 @@ int main(int argc, char **argv)
                            {"a window that is given up", test_given_up_window},
                            {"a window that is freed again", test_window_freed_again},
                            {"members that call differently", test_mismatch},
+                           {"a member that frees the team", test_free_in_a_barrier},
                            {"a member that ends", test_death},
                            CU_TEST_INFO_NULL};
     struct cluster_options options = {0};

@@ -445,6 +445,22 @@ static void mismatches(void)
     mismatch(2);
 }
 
+/* A call of pwc_team_free is no barrier of the program. */
+static void free_is_no_barrier(void)
+{
+    const struct team_spec freeing = {.kind = TEAM_BARRIER, .count = TEAM_FREEING};
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(team_call_unshown(hall_team(h, 0), &freeing), 0);
+    CU_ASSERT_EQUAL(pwc_team_barrier(hall_team(h, 1), pwc_cid_u64(1), 0), 0);
+    hall_run(h);
+    CU_ASSERT_EQUAL_FATAL(hall_probe(h, 1, &event), 1);
+    CU_ASSERT_EQUAL(event.status, -EBADMSG);
+    CU_ASSERT_TRUE(text_has(h, 1, "was barrier at member 1, and pwc_team_free at member 0"));
+    hall_free(h);
+}
+
 /* The daemon reports a call that does not fit the others. */
 static void forged(void)
 {
@@ -945,6 +961,7 @@ int main(void)
                            {"guarded operations", guarded_operations},
                            {"refusals", refusals},
                            {"mismatches", mismatches},
+                           {"a free is no barrier", free_is_no_barrier},
                            {"a call that fits no other", forged},
                            {"death", death},
                            {"sleepers", sleepers},
