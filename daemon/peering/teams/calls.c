@@ -48,6 +48,13 @@ static int refused(const struct teams *t, const struct teams_key *key)
     return 0;
 }
 
+void refusals_forget(struct teams *t, const struct directory_id *id)
+{
+    for (struct teams_refusal *r = t->refusals; r < t->refusals + TEAMS_REFUSALS; r++)
+        if (r->uid == id->uid && strcmp(r->job, id->job) == 0)
+            r->status = 0;
+}
+
 /* Ends gathers of earlier calls over this parent, because a member that makes a later call never
  * makes an earlier one. */
 static void end_earlier(struct teams *t, const struct teams_key *key)

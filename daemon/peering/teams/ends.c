@@ -165,6 +165,8 @@ void teams_rank_gone(struct teams *t, const struct directory_id *id, uint32_t ra
 {
     bool over = directory_size(t->directory, id) == 0;
 
+    if (over)
+        refusals_forget(t, id);
     for (uint32_t i = 0; i < TEAMS_BUCKETS; i++)
         for (struct teams_gather *g = t->first[i]; g; g = g->next) {
             struct teams_member *m = gather_is_of_job(g, id) ? member_of(g, rank) : NULL;

@@ -186,7 +186,7 @@ void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, ui
 void teams_member_gone(struct teams *t, const struct directory_id *id, uint64_t parent,
                        uint32_t rank, uint32_t node, struct teams_answer last);
 /* Notes that a rank has left its job, as the directory knows. With the last rank, the job's gathers
- * are over. */
+ * are over, and its refusals are forgotten. */
 void teams_rank_gone(struct teams *t, const struct directory_id *id, uint32_t rank);
 /* Notes that a node is given up, after its ranks have left. */
 void teams_node_lost(struct teams *t, uint32_t node);

@@ -34,6 +34,11 @@ int gather_open(struct teams *t, const struct teams_key *key, const struct teams
 void gather_look_at(struct teams *t, struct teams_gather *g);
 void gather_make_due(struct teams *t, struct teams_gather *g, enum teams_due due);
 
+/* ---- calls.c --------------------------------------------------------------------------------- */
+
+/* Frees the refusals of a job that has ended: the next job of its name counts its calls anew. */
+void refusals_forget(struct teams *t, const struct directory_id *id);
+
 /* ---- ends.c ---------------------------------------------------------------------------------- */
 
 /* Ends a gather with this status and a text that says why. A second call does nothing. */

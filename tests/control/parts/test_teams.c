@@ -346,6 +346,32 @@ static void bounded(void)
     home_finish(&h);
 }
 
+/* A refusal ends with its job: the next job of the same name makes the same call. */
+static void a_job_of_the_same_name(void)
+{
+    const struct directory_id other = {.uid = 1000, .job = "other"};
+    const struct teams_call c = home_call_of(0), one = {.size = 1, .window = 64};
+    struct directory_job *at;
+    uint32_t failed;
+
+    home_begin(&h);
+    directory_attach(&h.directory, &other, 0, 1, 0, 0);
+    h.refuse_after = 0;
+    CU_ASSERT_EQUAL(home_call(&h, &home_world, &c), -ENOMEM);
+    CU_ASSERT_EQUAL(home_call(&h, &(struct teams_key){.id = other}, &one), -ENOMEM);
+    h.refuse_after = -1;
+    for (uint32_t rank = 0; rank < HOME_SIZE; rank++) {
+        CU_ASSERT_EQUAL(home_call(&h, &home_world, &c), rank == 0 ? -ENOMEM : -EHOSTDOWN);
+        directory_detach(&h.directory, &home_job, rank, home_node(rank), &at, &failed);
+        teams_rank_gone(&h.teams, &home_job, rank);
+    }
+    for (uint32_t rank = 0; rank < HOME_SIZE; rank++)
+        directory_attach(&h.directory, &home_job, rank, HOME_SIZE, home_node(rank), rank % 2);
+    CU_ASSERT_EQUAL(home_call(&h, &home_world, &c), 0);
+    CU_ASSERT_EQUAL(home_call(&h, &(struct teams_key){.id = other}, &one), -ENOMEM);
+    home_finish(&h);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"the world", the_world},
@@ -359,6 +385,7 @@ int main(void)
                            {"calls out of step", calls_out_of_step},
                            {"asked again", asked_again},
                            {"bounded", bounded},
+                           {"a job of the same name", a_job_of_the_same_name},
                            CU_TEST_INFO_NULL};
 
     return suite_run("teams", tests);
