@@ -75,8 +75,9 @@ PWC_API int pwc_team_split_node(pwc_team *parent, pwc_team **out);
 
 /* A team of the same members, in the same order, with a window of its own; calls on the two teams
  * are independent. `ctx` is this member's context in the new team, another one of the same client;
- * or NULL: it stays the same. So several threads can have teams of the same ranks. Errors as
- * pwc_team_split; -EINVAL: another client's. */
+ * or NULL: it stays the same. So several threads can have teams of the same ranks. The call uses
+ * both contexts: no other thread may use `ctx` before the call returns. Errors as pwc_team_split;
+ * -EINVAL: another client's. */
 PWC_API int pwc_team_dup(pwc_team *team, pwc_ctx *ctx, pwc_team **out);
 
 /* A team of the members of a broken team that are left, in their order; all of them call it. The
