@@ -219,6 +219,19 @@ static int stage_letter(struct engine *e, struct letter *letter)
     return 1;
 }
 
+/* A team that all members have left may wait for its last letter in a list, which may be dropped
+ * and so never acknowledged. */
+static void unlist_first(struct engine *e, struct turn *turn)
+{
+    struct letter *letter = letter_at(e, turn->letters.first);
+    const struct team *t = &e->teams.table[letter->team];
+
+    turn->letters.first = letter->next;
+    letter->listed = 0;
+    if (--e->teams.live[letter->team].listed == 0 && t->left == t->members)
+        e->sweep = true;
+}
+
 int letters_stage(struct engine *e, struct turn *turn, int *work)
 {
     while (turn->left > 0 && turn->letters.first != NONE) {
@@ -232,9 +245,7 @@ int letters_stage(struct engine *e, struct turn *turn, int *work)
         ++*work;
         if (r == 0)
             continue;
-        turn->letters.first = letter->next;
-        letter->listed = 0;
-        e->teams.live[letter->team].listed--;
+        unlist_first(e, turn);
     }
     return 0;
 }
@@ -336,13 +347,8 @@ void letters_resume(struct engine *e, uint32_t peer)
 
 static void stop_turn(struct engine *e, struct turn *turn)
 {
-    while (turn->letters.first != NONE) {
-        struct letter *letter = letter_at(e, turn->letters.first);
-
-        turn->letters.first = letter->next;
-        letter->listed = 0;
-        e->teams.live[letter->team].listed--;
-    }
+    while (turn->letters.first != NONE)
+        unlist_first(e, turn);
 }
 
 void letters_stop(struct engine *e, uint32_t peer)
