@@ -35,6 +35,7 @@
 #include "daemon/engine/state/doubt.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/layout.h"
+#include "daemon/engine/team/progress.h"
 #include "daemon/engine/team/team.h"
 
 #define FABRIC_BATCH 64
@@ -359,7 +360,7 @@ static void publish(struct engine *e)
 }
 
 /* Quarantines clients whose memory has faulted. The fabric, the intake of a ring, or a packed put
- * may have touched the memory, so all clients are looked at. */
+ * may have touched the memory, so all clients are looked at, and all teams. */
 static void faults_step(struct engine *e)
 {
     if (!e->host->any_faulted || !e->host->any_faulted(e->host->context))
@@ -367,6 +368,7 @@ static void faults_step(struct engine *e)
     for (uint32_t i = 0; i < e->config.clients_max; i++)
         if (e->host->faulted(e->host->context, i))
             client_quarantine(e, i, QUARANTINE_MEMORY);
+    teams_find_faults(e);
 }
 
 /*

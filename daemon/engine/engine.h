@@ -25,6 +25,7 @@
 
 #define ENGINE_JOB_MAX   60u /* a job's name, terminator included */
 #define ENGINE_PEERS_MAX 16384u
+#define ENGINE_TEAMS     1024u /* teams of an engine: a team's place is its handle modulo this */
 #define ENGINE_PAIRS_MAX (1u << 20) /* binds, too: cookie_of_op has 20 bits for a flow */
 /* Bytes of a chunk (engine_config.chunks_max). */
 #define ENGINE_CHUNK_BYTES 16384u
@@ -57,8 +58,10 @@ struct engine_host {
     int (*fence)(void *context);
     /* Whether memory of this client has faulted since the last call (sigbus.h). NULL: never. */
     bool (*faulted)(void *context, uint32_t client);
-    /* Whether the memory of any client has faulted. The engine calls this at each step, so the host
-     * answers with one load. NULL: never. */
+    /* Whether the area of this open team has faulted since the last call. NULL: never. */
+    bool (*area_faulted)(void *context, uint32_t team);
+    /* Whether the memory of any client or any area has faulted. The engine calls this at each step,
+     * so the host answers with one load. NULL: never. */
     bool (*any_faulted)(void *context);
     /* Makes another engine of this node call engine_wake(e, flow, end). NULL: there is no other
      * engine. */

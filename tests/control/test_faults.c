@@ -16,6 +16,7 @@
 #include "tests/lib/bystanders.h"
 #include "tests/lib/raw/look.h"
 #include "tests/lib/raw/session.h"
+#include "tests/lib/raw/team.h"
 #include "tests/suite.h"
 
 #define JOB    "faulting"
@@ -110,6 +111,38 @@ static void segments(void)
     }
 }
 
+/* A member truncates the memory that the members of a team share. Nothing in it reaches the other
+ * members any more, so all of them are quarantined. */
+static void areas(void)
+{
+    struct raw_session s[2];
+    struct raw_team team[2];
+    struct submit_record wake = {.size = sizeof(wake), .kind = SUBMIT_TEAM_WAKE};
+
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        Pwc__TeamJoin join;
+
+        CU_ASSERT_EQUAL_FATAL(raw_session_open(&s[rank], &d, JOB, rank, 2), 0);
+        join = raw_team_call(s[rank].session, 0, 0);
+        CU_ASSERT_TRUE_FATAL(raw_team_join(s[rank].socket, &join));
+    }
+    for (uint32_t rank = 0; rank < 2; rank++)
+        CU_ASSERT_EQUAL_FATAL(raw_team_formed(s[rank].socket, &team[rank]), 0);
+    cut(team[0].area);
+    wake.remote = team[0].handle;
+    raw_submit(&s[0], &wake, wake.size, wake.size);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct answer last;
+
+        CU_ASSERT_EQUAL(ask_nothing(s[rank].socket, &last), -EPROTO);
+        CU_ASSERT_STRING_EQUAL(last.text, REASON);
+        CU_ASSERT_TRUE(raw_hangs_up(s[rank].socket));
+        raw_session_close(&s[rank]);
+        raw_team_close(&team[rank]);
+    }
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
 static void unwatched(void)
 {
     struct daemon blind;
@@ -159,9 +192,10 @@ static bool start(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"session", session},           {"segments", segments},
-                           {"unwatched", unwatched},       {"unlocked", unlocked},
-                           {"others go on", others_go_on}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"session", session},   {"segments", segments},
+                           {"team areas", areas},  {"unwatched", unwatched},
+                           {"unlocked", unlocked}, {"others go on", others_go_on},
+                           CU_TEST_INFO_NULL};
     int failed = 1;
 
     signal(SIGPIPE, SIG_IGN);

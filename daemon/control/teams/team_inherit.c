@@ -7,8 +7,6 @@
 #include "daemon/control/teams/team_parts.h"
 #include "shm_ring/sigbus.h"
 
-#define ENGINE_TEAMS 1024u /* places of an engine: engine_team_find */
-
 static struct team *inherit_roll(struct control *control, uint64_t number)
 {
     int descriptor = store_take(&control->store, "roll.%" PRIu64, number);
@@ -86,6 +84,7 @@ static bool inherit_part(struct worker *w, struct engine *e, const struct engine
         return false;
     }
     part->range = sigbus_add(part->area.base, part->area.size);
+    host_table_add_area(&w->host_table, found->handle, part->range);
     return engine_team_inherit(e, found->handle, part->area.base) == 0;
 }
 

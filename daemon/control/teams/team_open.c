@@ -128,7 +128,8 @@ static void open_part(struct team_part *part)
                                                             .list = t->participants,
                                                             .local = part->local,
                                                             .choices = &t->choices},
-                                                   .area = part->area.base};
+                                                   .area = part->area.base,
+                                                   .range = part->range};
     t->opening++;
     call_post(part->worker->progress, &part->open);
 }

@@ -49,6 +49,15 @@ static int segment_open(struct call *c, struct engine *e)
     return rc;
 }
 
+static int team_open(struct call *c, struct engine *e)
+{
+    int rc = engine_team_open(e, &c->team_open.info, c->team_open.area);
+
+    if (rc >= 0)
+        host_table_add_area(c->target->host_table, (uint32_t)rc, c->team_open.range);
+    return rc;
+}
+
 static int detach(struct call *c)
 {
     const struct call_detach *d = &c->detach;
@@ -111,7 +120,7 @@ static int carry_out(struct call *c, struct engine *e)
         engine_trace(e, c->trace);
         return 0;
     case CALL_TEAM_OPEN:
-        return engine_team_open(e, &c->team_open.info, c->team_open.area);
+        return team_open(c, e);
     case CALL_TEAM_LEAVE:
         engine_team_leave(e, c->team.handle, c->team.session);
         return 0;

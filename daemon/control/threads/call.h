@@ -103,6 +103,7 @@ struct call_peer {
 struct call_team_open {
     struct engine_team_info info; /* its arrays belong to the call's owner */
     void *area;
+    int range; /* of sigbus.h */
 };
 
 struct call_team {

@@ -22,6 +22,8 @@ int host_table_open(struct host_table *a, const struct engine_config *config)
         .segments = calloc(config->segments_max, sizeof(*a->segments)),
         .faulted = calloc(config->clients_max, sizeof(*a->faulted)),
     };
+    for (uint32_t i = 0; i < ENGINE_TEAMS; i++)
+        a->area_ranges[i] = -1;
     if (a->sessions && a->segments && a->faulted)
         return 0;
     host_table_close(a);
@@ -57,6 +59,11 @@ void host_table_add_session(struct host_table *a, uint32_t session, const struct
 void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s)
 {
     a->segments[segment] = *s;
+}
+
+void host_table_add_area(struct host_table *a, uint32_t team, int range)
+{
+    a->area_ranges[team % ENGINE_TEAMS] = range;
 }
 
 void host_table_drop_session(struct host_table *a, uint32_t session, const void *base)
@@ -109,8 +116,8 @@ static void note_fault(struct host_table *a, uint32_t client)
     a->faulted[client] = true;
 }
 
-/* Looks for ranges with a fault. Each range counts once, because the fault has replaced its pages
- * by zero pages of the daemon's own. */
+/* Looks for ranges of clients with a fault. Each range counts once, because the fault has replaced
+ * its pages by zero pages of the daemon's own. */
 static void note_faults(struct host_table *a)
 {
     for (uint32_t i = 0; i < a->sessions_max; i++) {
@@ -131,20 +138,43 @@ static void note_faults(struct host_table *a)
     }
 }
 
+static void look(struct host_table *a)
+{
+    if (!sigbus_any(&a->faults_seen))
+        return;
+    note_faults(a);
+    a->areas_due = true;
+}
+
+/* The engine asks about all areas after each answer of true. */
 static bool any_faulted(void *context)
 {
     struct host_table *a = context;
+    bool areas;
 
-    if (sigbus_any(&a->faults_seen))
-        note_faults(a);
-    return a->faulted_count > 0;
+    look(a);
+    areas = a->areas_due;
+    a->areas_due = false;
+    return areas || a->faulted_count > 0;
+}
+
+static bool area_faulted(void *context, uint32_t team)
+{
+    struct host_table *a = context;
+    int *range = &a->area_ranges[team % ENGINE_TEAMS];
+
+    if (*range < 0 || !sigbus_hit(*range))
+        return false;
+    *range = -1;
+    return true;
 }
 
 static bool faulted(void *context, uint32_t client)
 {
     struct host_table *a = context;
 
-    if (!any_faulted(a) || !a->faulted[client])
+    look(a);
+    if (!a->faulted[client])
         return false;
     a->faulted[client] = false;
     a->faulted_count--;
@@ -177,5 +207,6 @@ void host_table_host(struct host_table *a, struct engine_host *out)
                                 .switches = read_switches,
                                 .fence = doorbell_fence_others() == 0 ? fence : NULL,
                                 .faulted = faulted,
+                                .area_faulted = area_faulted,
                                 .any_faulted = any_faulted};
 }

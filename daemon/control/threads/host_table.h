@@ -1,7 +1,8 @@
 /*
  * The progress thread's table of clients' mappings beside the engine: how to wake the client of a
- * session, which clients' memory has faulted, and how many sessions are apart, in another scheduler
- * group than this daemon (clients/sched_group.h). The engine uses it through `struct engine_host`.
+ * session, which clients' memory and which areas of teams have faulted, and how many sessions are
+ * apart, in another scheduler group than this daemon (clients/sched_group.h). The engine uses it
+ * through `struct engine_host`.
  *
  * Thread: the progress thread owns all of it. Mappings and descriptors belong to the control
  * thread, which keeps them until they have left this table, after the engine's CLOSED notice.
@@ -37,6 +38,9 @@ struct host_table {
     bool *faulted; /* by client: its memory has faulted, and the engine has not asked yet */
     uint32_t faulted_count;
     uint64_t faults_seen;
+    int area_ranges[ENGINE_TEAMS]; /* by place of the team: as host_session.range; of a closed team,
+                                      any */
+    bool areas_due;                /* areas may have faulted, and the engine has not asked yet */
     uint32_t sessions_beside, sessions_apart;
 };
 
@@ -46,6 +50,8 @@ void host_table_close(struct host_table *a);
 /* Shows the client whether it is apart (session_shared.apart). */
 void host_table_add_session(struct host_table *a, uint32_t session, const struct host_session *s);
 void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s);
+/* Adds the area of a team that has just been opened. */
+void host_table_add_area(struct host_table *a, uint32_t team, int range);
 /* Drops the entry, except where another mapping has the handle by now. */
 void host_table_drop_session(struct host_table *a, uint32_t session, const void *base);
 void host_table_drop_segment(struct host_table *a, uint32_t segment, const void *base);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include "daemon/engine/peer/marks.h"
+#include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/team/blocks.h"
 #include "daemon/engine/team/exchange.h"
@@ -340,6 +341,26 @@ void teams_forget_session(struct engine *e, uint32_t session)
 {
     for (uint32_t team = 0; e->teams.open > 0 && team < TEAMS_MAX; team++)
         team_forget_session(e, team, session);
+}
+
+static void area_faulted(struct engine *e, uint32_t team)
+{
+    const struct team_member *members = e->teams.live[team].members;
+
+    team_fail(e, team, &(struct team_reason){.status = -EHOSTDOWN, .rank = {NONE, NONE}});
+    for (uint32_t m = 0; m < e->teams.table[team].members; m++)
+        if (!members[m].left)
+            client_quarantine(e, e->sessions[members[m].session].client, QUARANTINE_MEMORY);
+}
+
+void teams_find_faults(struct engine *e)
+{
+    if (e->teams.open == 0 || !e->host->area_faulted)
+        return;
+    for (uint32_t team = 0; team < TEAMS_MAX; team++)
+        if (e->teams.table[team].state == TEAM_OPEN &&
+            e->host->area_faulted(e->host->context, team_handle(e, team)))
+            area_faulted(e, team);
 }
 
 void teams_resume(struct engine *e)

@@ -28,6 +28,9 @@ void teams_forget_peer(struct engine *e, uint32_t peer);
 void team_forget_session(struct engine *e, uint32_t team, uint32_t session);
 /* A context has ended: breaks every team that it has not left. */
 void teams_forget_session(struct engine *e, uint32_t session);
+/* Breaks the teams whose areas have faulted, and quarantines their members here: after the fault
+ * the area is the daemon's own memory, so nothing written there reaches them. */
+void teams_find_faults(struct engine *e);
 /* The first step after a restart: teams without their area break, the others continue. */
 void teams_resume(struct engine *e);
 

@@ -1,6 +1,7 @@
 /* Teams: opening, leaving, the way out (team.h, engine.h). Thread: the progress thread. */
 #include "daemon/engine/team/team.h"
 
+#include <assert.h>
 #include <errno.h>
 #include "daemon/engine/state/notice.h"
 #include "daemon/engine/state/table.h"
@@ -136,6 +137,7 @@ int engine_team_find(const struct engine *e, uint32_t index, struct engine_team_
 {
     const struct team *t = &e->teams.table[index];
 
+    static_assert(TEAMS_MAX == ENGINE_TEAMS, "places");
     if (index >= TEAMS_MAX || t->state != TEAM_OPEN)
         return -ENOENT;
     *out = (struct engine_team_found){.handle = team_handle(e, index),

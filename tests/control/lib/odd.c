@@ -2,7 +2,8 @@
  * A daemon with oddities, for cases that cannot be provoked from outside: pwcd's own code, with a
  * few calls wrapped by the linker. PWCD_ODD names the oddity:
  *
- *     unsealed  small memory that it shares can be cut short by clients, so that it faults
+ *     unsealed  small memory that it shares, and areas of teams, can be cut short by clients, so
+ *               that they fault
  *     newer     it speaks a later version to other daemons, and no other
  *     slow      a name is found after half a second, and the log says that it is looked up
  *     lost      no name can be looked up: there is no memory for it
@@ -131,11 +132,21 @@ static bool is_odd_once(const char *how)
     return is_odd(how) && unlink(getenv("PWCD_ODD_FILE")) == 0;
 }
 
+static bool is_area(int fd)
+{
+    char path[32], name[64] = "";
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return readlink(path, name, sizeof(name) - 1) > 0 &&
+           strcmp(name, "/memfd:pwc-team (deleted)") == 0;
+}
+
 static int without_seals(int fd, int command, va_list arguments)
 {
     struct stat st;
 
-    if (command == F_ADD_SEALS && is_odd("unsealed") && fstat(fd, &st) == 0 && st.st_size <= SMALL)
+    if (command == F_ADD_SEALS && is_odd("unsealed") &&
+        (is_area(fd) || (fstat(fd, &st) == 0 && st.st_size <= SMALL)))
         return 0;
     return __real_fcntl64(fd, command, va_arg(arguments, long));
 }
