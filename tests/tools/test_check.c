@@ -15,6 +15,7 @@
 static const char *pwcd_path, *odd_path;
 static char folder[] = "/tmp/test_check.XXXXXX";
 static char secret[64], open_secret[64], file[64], other_file[64], odd_copy[64];
+static char unmade[64]; /* path of a socket that no check makes */
 
 static void write_file(const char *path, const char *text, mode_t mode)
 {
@@ -48,32 +49,32 @@ static void test_what_a_start_would_find(void)
         int status;
         const char *said[2];
     } rows[] = {
-        {{"--socket", "/tmp/x.sock"}, 0, {NULL}},
-        {{"--nodes", TWO, "--node", "0", "--secret", secret, "--socket", "/tmp/x"}, 0, {NULL}},
-        {{"--nodes", TWO, "--node", "0", "--secret", open_secret, "--socket", "/tmp/x"},
+        {{"--socket", unmade}, 0, {NULL}},
+        {{"--nodes", TWO, "--node", "0", "--secret", secret, "--socket", unmade}, 0, {NULL}},
+        {{"--nodes", TWO, "--node", "0", "--secret", open_secret, "--socket", unmade},
          1,
          {"mode 0644: chmod 0600 it"}},
-        {{"--nodes", TWO, "--node", "0", "--secret", "/none", "--socket", "/tmp/x"},
+        {{"--nodes", TWO, "--node", "0", "--secret", "/none", "--socket", unmade},
          1,
          {"secret \"/none\""}},
-        {{"--nodes", TWO, "--node", "2", "--secret", secret, "--socket", "/tmp/x"},
+        {{"--nodes", TWO, "--node", "2", "--secret", secret, "--socket", unmade},
          1,
          {"node 2 is not in the list"}},
-        {{"--nodes", "127.0.0.1:1,127.0.0.1", "--node", "0", "--socket", "/tmp/x"},
+        {{"--nodes", "127.0.0.1:1,127.0.0.1", "--node", "0", "--socket", unmade},
          1,
          {"give host:port"}},
         {{"--nodes", "192.0.2.7:1,127.0.0.1:1", "--node", "0", "--secret", secret, "--socket",
-          "/tmp/x"},
+          unmade},
          1,
          {"which is no address of this machine"}},
         {{"--nodes", TWO, "--node", "0", "--secret", secret, "--address", "nowhere", "--socket",
-          "/tmp/x"},
+          unmade},
          1,
          {"cannot bind to 'nowhere'"}},
-        {{"--provider", "no-such", "--socket", "/tmp/x"}, 1, {"no provider no-such"}},
-        {{"--ledger-start", "5000", "--socket", "/tmp/x"}, 1, {"sizes do not fit"}},
+        {{"--provider", "no-such", "--socket", unmade}, 1, {"no provider no-such"}},
+        {{"--ledger-start", "5000", "--socket", unmade}, 1, {"sizes do not fit"}},
         /* all errors are reported, not only the first */
-        {{"--allow-users", "nobody-here", "--nodes", TWO, "--node", "0", "--socket", "/tmp/x"},
+        {{"--allow-users", "nobody-here", "--nodes", TWO, "--node", "0", "--socket", unmade},
          1,
          {"need a secret", "user \"nobody-here\" is unknown"}},
         {{"--provder", "net"}, 2, {"did you mean --provider?"}},
@@ -90,7 +91,7 @@ static void test_what_a_start_would_find(void)
         CU_ASSERT(rows[i].status != 0 || command->err_text[0] == '\0');
         if (command->status != rows[i].status || rows[i].status == 0)
             fputs(command->err_text, stderr);
-        CU_ASSERT_EQUAL(access("/tmp/x", F_OK), -1); /* no socket was made */
+        CU_ASSERT_EQUAL(access(unmade, F_OK), -1); /* no socket was made */
         command_free(command);
     }
 }
@@ -103,7 +104,7 @@ static void test_what_holds(void)
         "; flag --log\n", "\naddress = 127.0.0.1 "};
     write_file(file, "[pwcd]\naddress = 127.0.0.1\nrails = 2\nnode = 1\nlog = info\n", 0644);
     const char *const arguments[] = {"--config", file,       "--check-config", "--log",
-                                     "debug",    "--socket", "/tmp/x",         "--nodes",
+                                     "debug",    "--socket", unmade,           "--nodes",
                                      TWO,        "--secret", secret,           NULL};
     struct command *command = run(arguments, "PWCD_NODE=0");
     char text[COMMAND_TEXT_MAX + 1] = "\n";
@@ -206,6 +207,7 @@ int main(int argc, char **argv)
     snprintf(secret, sizeof(secret), "%s/secret", folder);
     snprintf(open_secret, sizeof(open_secret), "%s/open", folder);
     snprintf(file, sizeof(file), "%s/conf", folder);
+    snprintf(unmade, sizeof(unmade), "%s/socket", folder);
     write_file(secret, "0123456789abcdef0123456789abcdef", 0600);
     write_file(open_secret, "0123456789abcdef0123456789abcdef", 0644);
     snprintf(other_file, sizeof(other_file), "%s/other", folder);
