@@ -101,11 +101,10 @@ int main(int argc, char **argv)
         lid = pwc_cid_request(request);
     }
     for (unsigned i = 1; i <= rounds && rc == 0; i++) {
-        w->daemon.hold = true;
+        fake_hold(&w->daemon, true);
         rc = cost_submit(w, lid);
-        w->daemon.hold = false;
-        fake_daemon_kick(&w->daemon);
-        while (w->daemon.executed < i * BATCH)
+        fake_hold(&w->daemon, false);
+        while (fake_executed(&w->daemon) < i * BATCH)
             usleep(100);
         if (rc == 0)
             rc = cost_ends(w, request);

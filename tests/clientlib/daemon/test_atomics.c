@@ -43,7 +43,7 @@ static void all_operations(struct path *p)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         uint64_t size = size_of[rows[i].type], fetched = 0, old = 0;
-        unsigned executed = p->w->daemon.executed;
+        unsigned executed = fake_executed(&p->w->daemon);
 
         memcpy(&old, &rows[i].old, size);
         p->words[3] = rows[i].old;
@@ -370,13 +370,12 @@ static void test_full(void)
     unsigned submitted = 0;
     int rc;
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     while ((rc = pwc_fetch_atomic(w->remote, 0, PWC_ADD, PWC_U64, &one, 1, &before[submitted],
                                   pwc_cid_u64(submitted), PWC_CID_NONE, PWC_NO_RCE)) == 0)
         submitted++;
     CU_ASSERT_EQUAL(rc, -EAGAIN);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     for (unsigned i = 0; i < submitted; i++)
         (void)expect(w, PWC_LOCAL, i, 0);
     for (unsigned i = 0; i < submitted; i++)
@@ -392,15 +391,14 @@ static void test_slots(void)
     const uint64_t ones[2] = {1, 1};
     void *before = w->memory + 64; /* several values need a region */
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     while (put(w, 0, NULL, 0, 1, PWC_NO_LCE | PWC_NO_RCE) == 0)
         ;
     for (unsigned i = 0; i < 10000; i++) /* more often than there are slots */
         CU_ASSERT_EQUAL(pwc_fetch_atomic(w->remote, 0, PWC_ADD, PWC_U64, ones, 1 + i % 2, before,
                                          PWC_CID_NONE, PWC_CID_NONE, PWC_NO_RCE),
                         -EAGAIN);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     expect_silence(w);
     CU_ASSERT_EQUAL(pwc_fetch_atomic(w->remote, 0, PWC_ADD, PWC_U64, ones, 1, before,
                                      pwc_cid_u64(9), PWC_CID_NONE, PWC_NO_RCE),

@@ -347,7 +347,7 @@ static void test_time(void)
 
     CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
     world_limit(a->w, TIMEOUT_MS);
-    a->w->daemon.hold = true;
+    fake_hold(&a->w->daemon, true);
     for (unsigned i = 0; i < 2; i++) {
         script.delay_ms = BIND_MS;
         begun = clock_now();
@@ -363,8 +363,7 @@ static void test_time(void)
         }
         CU_ASSERT_TRUE(clock_now() - begun < (TIMEOUT_MS + BIND_MS) * INT64_C(1000000));
     }
-    a->w->daemon.hold = false;
-    fake_daemon_kick(&a->w->daemon);
+    fake_hold(&a->w->daemon, false);
     all_free(a);
 }
 

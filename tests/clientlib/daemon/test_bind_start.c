@@ -279,10 +279,10 @@ static void test_pair_given_up(void)
         CU_ASSERT_EQUAL(pwc_unbind(to), 0);
         CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
         CU_ASSERT_EQUAL(pwc_probe(s->b, PWC_ANY, 0, &(struct pwc_event){0}), 0); /* maps the pair */
-        executed = s->w->daemon.executed;
+        executed = fake_executed(&s->w->daemon);
         CU_ASSERT_EQUAL(operation_put(s->w, to, 0, pwc_cid_u64(2)), 0);
         (void)expect(s->w, PWC_LOCAL, 2, 0);
-        CU_ASSERT_EQUAL(s->w->daemon.executed, executed);
+        CU_ASSERT_EQUAL(fake_executed(&s->w->daemon), executed);
         stage_free(s);
     }
 }
@@ -422,10 +422,10 @@ static void test_pair_comes_first(void)
     CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
     (void)expect_bind(s, 1, 0);
     CU_ASSERT_EQUAL(pwc_probe(s->b, PWC_ANY, PWC_LOCAL, &event), 0); /* b maps the pair */
-    executed = s->w->daemon.executed;
+    executed = fake_executed(&s->w->daemon);
     CU_ASSERT_EQUAL(pwc_put(to, 0, "1", 1, pwc_cid_u64(2), PWC_CID_NONE, 0), 0);
     (void)expect(s->w, PWC_LOCAL, 2, 0);
-    CU_ASSERT_EQUAL(s->w->daemon.executed, executed);
+    CU_ASSERT_EQUAL(fake_executed(&s->w->daemon), executed);
     stage_free(s);
 }
 

@@ -150,12 +150,11 @@ static void test_given_up(void)
     struct world *w = world_new();
     uint64_t here = 1;
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     world_limit(w, SHORT_MS);
     CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, &here, 8, none, PWC_NO_RCE), -ETIMEDOUT);
     world_limit(w, WAIT_MS);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
     CU_ASSERT_EQUAL(here, 1);
     CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, &here, 8, none, PWC_NO_RCE), 0);
@@ -613,7 +612,7 @@ static void test_no_room(void)
     world_limit(w, SHORT_MS);
     CU_ASSERT_EQUAL(wait_put(&t, NULL, PWC_WAIT), -EINVAL);
     CU_ASSERT_EQUAL(wait_put(&t, w->remote, PWC_WAIT | 1u << 30), -EINVAL);
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     for (unsigned i = 0; i < SUBMITS; i++) {
         if (submits[i] == wait_put_request || submits[i] == wait_get_request)
             continue;
@@ -622,8 +621,7 @@ static void test_no_room(void)
         CU_ASSERT_EQUAL(rc, -EAGAIN);
         CU_ASSERT_EQUAL(submits[i](&t, w->remote, PWC_WAIT), -ETIMEDOUT);
     }
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     world_free(w);
 }
 
@@ -635,7 +633,7 @@ static void test_timeout(void)
     uint8_t *here = w->memory + BIG;
     int rc;
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     world_limit(w, SHORT_MS);
     memcpy(w->memory, "there", 6);
     CU_ASSERT_EQUAL(pwc_put_wait(w->remote, 8, "late", 5, none, PWC_NO_RCE), -ETIMEDOUT);
@@ -645,8 +643,7 @@ static void test_timeout(void)
     CU_ASSERT_EQUAL(rc, -EAGAIN);
     CU_ASSERT_EQUAL(pwc_put_wait(w->remote, 0, "never", 6, none, PWC_NO_RCE), -ETIMEDOUT);
     world_limit(w, WAIT_MS);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
     CU_ASSERT_STRING_EQUAL(w->memory, "there");
     CU_ASSERT_STRING_EQUAL(w->memory + 8, "late");

@@ -28,8 +28,7 @@ static void *let_go(void *argument)
 {
     struct fake_daemon *daemon = argument;
 
-    daemon->hold = false;
-    fake_daemon_kick(daemon);
+    fake_hold(daemon, false);
     return NULL;
 }
 
@@ -43,14 +42,14 @@ static void test_completes(void)
 
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(w->client, NULL, &second), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(second, pwc_ctx_peer(w->ctx), NULL, &remote), 0);
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     put_some(w);
     CU_ASSERT_EQUAL(pwc_put(remote, 0, NULL, 0, pwc_cid_u64(1), pwc_cid_u64(2), 0), 0);
     CU_ASSERT_EQUAL(get(w, 0, w->memory + BIG, BIG, 3, 0), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go, &w->daemon), 0);
     CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
     pthread_join(thread, NULL);
-    CU_ASSERT_EQUAL(w->daemon.executed, PUTS + 2);
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), PUTS + 2);
     close_daemon(w);
 }
 
@@ -59,17 +58,17 @@ static void test_gives_up(void)
 {
     struct world *w = world_new();
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     put_some(w);
     world_limit(w, SHORT_MS);
     CU_ASSERT_EQUAL(pwc_finalize(w->client), PUTS);
     close_daemon(w);
 
     w = world_new();
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     put_some(w);
     CU_ASSERT_EQUAL(pwc_abort(w->client), 0);
-    CU_ASSERT_EQUAL(w->daemon.executed, 0);
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), 0);
     close_daemon(w);
 }
 
@@ -118,7 +117,7 @@ static void test_daemon_dies(void)
 {
     struct world *w = world_new();
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     put_some(w);
     fake_daemon_stop(&w->daemon);
     CU_ASSERT_EQUAL(pwc_finalize(w->client), PUTS);

@@ -209,7 +209,7 @@ static void test_descriptor(void)
     CU_ASSERT_EQUAL(pwc_put(t->w->remote, 0, "1", 1, none, pwc_cid_u64(4), PWC_NO_LCE), 0);
     CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
     CU_ASSERT_EQUAL(pwc_put(t->w->remote, 0, "1", 1, none, pwc_cid_u64(5), PWC_NO_LCE), 0);
-    while (t->w->daemon.executed < 2)
+    while (fake_executed(&t->w->daemon) < 2)
         usleep(100);
     CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 0);
     CU_ASSERT_EQUAL(pwc_wait(t->a, PWC_ANY, PWC_LOCAL, &event, 1), 0);

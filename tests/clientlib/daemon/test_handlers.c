@@ -66,7 +66,7 @@ static int put_event(struct world *w, uint64_t id)
 
 static void settle(struct world *w, unsigned executed)
 {
-    while (w->daemon.executed < executed)
+    while (fake_executed(&w->daemon) < executed)
         usleep(100);
 }
 
@@ -345,8 +345,7 @@ static void *let_answers_go(void *argument)
 
     while (atomic_load(&bell->armed) == 0) /* waits until the main thread sleeps, or is about to */
         usleep(100);
-    w->daemon.hold_answers = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold_answers(&w->daemon, false);
     return NULL;
 }
 
@@ -366,8 +365,8 @@ static void test_reply_ring_full(void)
     CU_ASSERT_EQUAL_FATAL(pwc_bind(ctx, pwc_ctx_peer(ctx), NULL, &remote), 0);
     CU_ASSERT_EQUAL(pwc_am_register(ctx, TRY, reply_long_id, &notes), 0);
     CU_ASSERT_EQUAL(pwc_am_register(ctx, NOTE, note, &back), 0);
-    w->daemon.hold_answers = true;
-    before = w->daemon.executed;
+    fake_hold_answers(&w->daemon, true);
+    before = fake_executed(&w->daemon);
     for (unsigned i = 0; i < SENT; i++)
         CU_ASSERT_EQUAL_FATAL(send_to(ctx, remote, TRY, i, 0), 0);
     CU_ASSERT_EQUAL(pwc_put(remote, 0, NULL, 0, pwc_cid_u64(1), pwc_cid_u64(2), 0), 0);
@@ -453,8 +452,7 @@ static void *release_later(void *argument)
 
     while (atomic_load(&bell->armed) == 0) /* waits until the main thread sleeps, or is about to */
         usleep(100);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     return NULL;
 }
 
@@ -466,14 +464,14 @@ static void test_wait(void)
     pthread_t thread;
 
     for (unsigned round = 0; round < 10; round++) {
-        w->daemon.hold = true;
+        fake_hold(&w->daemon, true);
         CU_ASSERT_EQUAL(send(w, NOTE, round, 0), 0);
         CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, release_later, w), 0);
         (void)expect(w, PWC_MESSAGE, NOTE, 0);
         pthread_join(thread, NULL);
     }
     /* A wait for another kind of event runs the handler, and waits on. */
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     CU_ASSERT_EQUAL(send(w, NOTE, 10, 0), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, release_later, w), 0);
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, PWC_LOCAL, &event, 200), 0);
@@ -517,7 +515,7 @@ static void test_flush(void)
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), 0);
     CU_ASSERT_EQUAL(notes.count, 40);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
-    CU_ASSERT_EQUAL(w->daemon.executed, 40 + 40 + 40 + 1);
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), 40 + 40 + 40 + 1);
     for (unsigned i = 0; i < 40; i++)
         (void)expect(w, PWC_REMOTE, i, 0);
     for (unsigned i = 0; i < 40; i++)

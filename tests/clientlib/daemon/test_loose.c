@@ -179,7 +179,7 @@ static void every_length(struct path *p)
     CU_ASSERT_EQUAL(pwc_am_register(p->b, HANDLER, see, &seen), 0);
     for (size_t kind = 0; kind < COUNT(kinds); kind++)
         for (size_t i = 0; i < COUNT(lengths); i++, number += 3) {
-            unsigned executed = p->w->daemon.executed;
+            unsigned executed = fake_executed(&p->w->daemon);
 
             block[lengths[i] + number % 16] = 0x77;
             run_one(p, kind, block + number % 16, lengths[i], number, &seen);
@@ -361,7 +361,7 @@ static void test_checks(void)
     CU_ASSERT_EQUAL(pwc_am_long(w->remote, (1 << 20) - MOST + 1, &message), -ERANGE);
     CU_ASSERT_EQUAL(put(w, 0, here, FAKE_MESSAGE_MAX + 1, 0, 0), -EMSGSIZE);
     CU_ASSERT_EQUAL(pwc_put(read_only, 0, here, 64, PWC_CID_NONE, PWC_CID_NONE, 0), -EKEYREJECTED);
-    CU_ASSERT_EQUAL(w->daemon.executed, 0);
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), 0);
     expect_silence(w);
     free(here);
     world_free(w);
@@ -387,7 +387,7 @@ static void test_no_staging(void)
     CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, (3 << 20) - 4096, 0, &rest), 0);
     CU_ASSERT_EQUAL(put(w, 0, here, MOST, 0, 0), -EDQUOT);
     CU_ASSERT_EQUAL(get(w, 0, here, 8, 0, 0), -EDQUOT);
-    CU_ASSERT_EQUAL(w->daemon.executed, 0);
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), 0);
     CU_ASSERT_EQUAL(pwc_region_free(rest), 0);
     rc = put(w, 0, here, MOST, 1, PWC_NO_RCE);
     CU_ASSERT_EQUAL(rc, 0);

@@ -198,15 +198,14 @@ static void test_long_sources(void)
 
     /* The payload of registered memory is copied at submission, so later changes do not matter. */
     CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, BIG, 0, 0, &region), 0);
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     CU_ASSERT_EQUAL(
         send(w, PWC_AM_LONG, mine, BIG, NULL, 0, none, PWC_NO_LCE | PWC_PROTOCOL_CHAIN | PWC_FENCE),
         0);
     moved = malloc(BIG);
     memcpy(moved, mine, BIG);
     memset(mine, 0, BIG);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     expect_message(w, REQUEST, BIG);
     expect_seen(seen, REQUEST, PWC_AM_LONG, moved, BIG, NULL, 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
@@ -270,7 +269,7 @@ static void test_checks(void)
     CU_ASSERT_EQUAL(pwc_am_long(peer_alone, 0, &(struct pwc_am_send){.src = w->memory, .len = 8}),
                     -ERANGE);
     CU_ASSERT_EQUAL(pwc_am_long(peer_alone, 0, &(struct pwc_am_send){0}), -EKEYREJECTED);
-    CU_ASSERT_EQUAL(w->daemon.executed, 0);
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), 0);
 
     /* Short and Medium need only a remote without a key. */
     CU_ASSERT_EQUAL(

@@ -186,10 +186,9 @@ static void test_copied_region(void)
 
     /* The source is copied at submission. */
     fill(mine, BIG, 1);
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     CU_ASSERT_EQUAL(put(w, 16, mine + 100, BIG - 100, 1, PWC_NO_RCE), 0);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     (void)expect(w, PWC_LOCAL, 1, 0);
     CU_ASSERT_EQUAL(memcmp(w->memory + 16, mine + 100, BIG - 100), 0);
 

@@ -361,7 +361,7 @@ static void test_inside_a_handler(void)
     m.flags |= PWC_AM_NO_REPLY | PWC_NO_LCE;
     CU_ASSERT_EQUAL(pwc_am_register(t->a, HANDLER, use_inside, &in), 0);
     CU_ASSERT_EQUAL(pwc_am_short(t->w->remote, &m), 0);
-    while (t->w->daemon.executed < 1)
+    while (fake_executed(&t->w->daemon) < 1)
         usleep(100);
     hold(t, true);
     CU_ASSERT_EQUAL(do_put(t, pwc_cid_request(t->request), 0), 0);

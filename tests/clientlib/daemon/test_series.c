@@ -410,7 +410,7 @@ static void test_every_failure(void)
 
         for (uint64_t kind = 1; kind <= 4; kind++) {
             CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
-            t->w->daemon.fail_at = t->w->daemon.executed + at;
+            t->w->daemon.fail_at = fake_executed(&t->w->daemon) + at;
             CU_ASSERT_EQUAL(kind == 1   ? put_long(t, here, 1, PWC_NO_LCE)
                             : kind == 2 ? pwc_get(t->to_b, 0, here, LONG, pwc_cid_u64(2), none, 0)
                             : kind == 3 ? pwc_put_signal(t->to_b, 0, here, LONG, WORD, 1, PWC_SET,
@@ -468,15 +468,14 @@ static void test_given_up(void)
     world_limit(w, SHORT_MS);
     for (size_t len = PIECE; len <= LONG; len += LONG - PIECE) {
         memset(here, 0x33, len);
-        w->daemon.hold = true;
+        fake_hold(&w->daemon, true);
         CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, here, len, none, PWC_NO_RCE), -ETIMEDOUT);
-        w->daemon.hold = false;
-        fake_daemon_kick(&w->daemon);
+        fake_hold(&w->daemon, false);
         CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
         for (size_t i = 0; i < len; i++)
             CU_ASSERT_EQUAL_FATAL(here[i], 0x33);
     }
-    CU_ASSERT(w->daemon.executed < PIECES);
+    CU_ASSERT(fake_executed(&w->daemon) < PIECES);
     world_limit(w, WAIT_MS);
     CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, here, LONG, none, PWC_NO_RCE), 0);
     CU_ASSERT_EQUAL(here[LONG - 1], 0);
@@ -529,12 +528,12 @@ static void test_finalize(void)
     for (int holds = 0; holds < 2; holds++) {
         struct world *w = world_new();
 
-        w->daemon.hold = holds;
+        fake_hold(&w->daemon, holds);
         world_limit(w, holds ? SHORT_MS : WAIT_MS);
         CU_ASSERT_EQUAL(put(w, 0, here, LONG, 1, 0), 0);
         CU_ASSERT_EQUAL(pwc_finalize(w->client) > 0, holds);
         fake_daemon_stop(&w->daemon);
-        CU_ASSERT_EQUAL(w->daemon.executed == PIECES + 1, !holds);
+        CU_ASSERT_EQUAL(fake_executed(&w->daemon) == PIECES + 1, !holds);
         free(w);
     }
     free(here);

@@ -51,7 +51,7 @@ static void signals(struct path *p)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        unsigned executed = p->w->daemon.executed;
+        unsigned executed = fake_executed(&p->w->daemon);
 
         fill(p->w->memory + HERE, BIG, (unsigned)i);
         memset(p->w->memory + THERE, 0xee, BIG + 1);
@@ -300,8 +300,7 @@ static void *act_later(void *argument)
 
 static void release(struct path *p)
 {
-    p->w->daemon.hold = false;
-    fake_daemon_kick(&p->w->daemon);
+    fake_hold(&p->w->daemon, false);
 }
 
 static void store(struct path *p)
@@ -326,7 +325,7 @@ static void sleeps(struct path *p)
 {
     for (uint64_t round = 0; round < 40; round += 2) {
         if (!p->direct) {
-            p->w->daemon.hold = true;
+            fake_hold(&p->w->daemon, true);
             CU_ASSERT_EQUAL(signal_put(p, 8, 1, PWC_CID_NONE, PWC_NO_LCE), 0);
         }
         sleep_until(p, p->direct ? store : release, round + 1);

@@ -96,7 +96,7 @@ static void lists(struct path *p)
         uint64_t total = count * rows[row].length;
         bool get = i % 2;
         int op = get ? PWC_OP_GET : PWC_OP_PUT;
-        unsigned executed = p->w->daemon.executed;
+        unsigned executed = fake_executed(&p->w->daemon);
 
         if (get && rows[row].apart_here == 0 && rows[row].length > 0 && count > 1)
             continue;
@@ -305,16 +305,15 @@ static void test_read_by_the_daemon(void)
         for (uint32_t d = 0; d < s->dims; d++)
             bytes *= s->count[d];
         memset(source, 'a', sizeof(loose));
-        atomic_store(&w->daemon.hold, true);
+        fake_hold(&w->daemon, true);
         CU_ASSERT_EQUAL(
             pwc_put_shape(w->remote, 0, source, s, pwc_cid_u64(LID), PWC_CID_NONE, PWC_NO_RCE), 0);
         source[0] = 'b';
-        atomic_store(&w->daemon.hold, false);
-        fake_daemon_kick(&w->daemon);
+        fake_hold(&w->daemon, false);
         CU_ASSERT_EQUAL(expect(w, PWC_LOCAL, LID, 0).length, bytes);
-        if (atomic_load(&w->daemon.strided) != rows[i].records)
-            printf("%s: %u records\n", rows[i].what, atomic_load(&w->daemon.strided));
-        CU_ASSERT_EQUAL(atomic_load(&w->daemon.strided), rows[i].records);
+        if (w->daemon.strided != rows[i].records)
+            printf("%s: %u records\n", rows[i].what, w->daemon.strided);
+        CU_ASSERT_EQUAL(w->daemon.strided, rows[i].records);
         /* A payload that is longer than a packed one is read later, too. */
         CU_ASSERT_EQUAL(w->memory[0],
                         rows[i].records > 0 || s->element > FAKE_PACKED_MAX ? 'b' : 'a');
@@ -540,14 +539,13 @@ static void test_rings(void)
     }
     for (size_t n = 0; n < 40; n++)
         list[n] = (struct pwc_piece){n * 9000, w->memory + HERE, 8000};
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     for (; rc == 0; taken += rc == 0)
         rc = pwc_putv(w->remote, list, 40, pwc_cid_u64(taken), pwc_cid_u64(RID), 0);
     CU_ASSERT_EQUAL(rc, -EAGAIN);
     CU_ASSERT_EQUAL(taken, RING / 64 / 41); /* 40 records, and one more for the vector's end */
     memset(w->memory, 0, 9000);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     for (unsigned i = 0; i < taken; i++) {
         CU_ASSERT_EQUAL(expect(w, PWC_LOCAL, i, 0).length, 320000);
         CU_ASSERT_EQUAL(expect(w, PWC_REMOTE, RID, 0).length, 320000);

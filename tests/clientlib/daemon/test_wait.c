@@ -16,8 +16,7 @@ static void *release_later(void *argument)
 
     while (atomic_load(&bell->armed) == 0) /* waits until the main thread sleeps, or is about to */
         usleep(100);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     return NULL;
 }
 
@@ -28,7 +27,7 @@ static void test_wait_sleeps(void)
     for (int round = 0; round < 20; round++) {
         pthread_t thread;
 
-        w->daemon.hold = true;
+        fake_hold(&w->daemon, true);
         CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, PWC_NO_RCE), 0);
         CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, release_later, w), 0);
         (void)expect(w, PWC_LOCAL, 7, 0);
@@ -104,7 +103,7 @@ static void test_daemon_dies(void)
     pwc_region *region;
     pthread_t thread;
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_daemon, &w->daemon), 0);
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, -1), -ESHUTDOWN);
@@ -127,7 +126,7 @@ static void test_daemon_dies_in_flush(void)
     struct world *w = world_new();
     pthread_t thread;
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_daemon, &w->daemon), 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), -ESHUTDOWN);
@@ -147,7 +146,7 @@ static void test_flush(void)
     for (uint64_t i = 0; i < 1000; i++)
         CU_ASSERT_EQUAL(put(w, i, &i, 1, i, PWC_NO_RCE | (i % 2 ? PWC_NO_LCE : 0)), 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), 0);
-    CU_ASSERT_EQUAL(w->daemon.executed, 1001); /* the puts and the flush */
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), 1001); /* the puts and the flush */
     for (uint64_t i = 0; i < 1000; i += 2) {
         CU_ASSERT_EQUAL_FATAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 1);
         CU_ASSERT_EQUAL(event.id, i);
@@ -156,17 +155,16 @@ static void test_flush(void)
 
     /* An operation that the daemon holds back does not end within the timeout. However often it is
      * tried, only one flush is submitted. */
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, 0), 0);
     for (int timeout_ms = 0; timeout_ms < 20; timeout_ms++) {
         CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, timeout_ms), -ETIMEDOUT);
         CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, timeout_ms), -ETIMEDOUT);
     }
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, 0), 0);
-    CU_ASSERT_EQUAL(w->daemon.executed, 1003);
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), 1003);
     CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, PWC_LOCAL, &event), 1);
     CU_ASSERT_EQUAL(event.id, 7);
 
@@ -174,7 +172,7 @@ static void test_flush(void)
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 9, NULL, &second), 0);
     CU_ASSERT_EQUAL(pwc_put(second, 0, NULL, 0, pwc_cid_u64(4), pwc_cid_u64(0), 0), 0);
     CU_ASSERT_EQUAL(pwc_unbind(second), 0);
-    CU_ASSERT_EQUAL(w->daemon.executed, 1005);
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), 1005);
     CU_ASSERT_EQUAL(pwc_probe(w->ctx, 9, PWC_LOCAL, &event), 1);
     CU_ASSERT_EQUAL(event.id, 4);
     world_free(w);
@@ -185,14 +183,13 @@ static void test_unbind_times_out(void)
 {
     struct world *w = world_new();
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     world_limit(w, 20);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, PWC_NO_RCE), 0);
     CU_ASSERT_EQUAL(pwc_unbind(w->remote), -ETIMEDOUT);
     world_limit(w, WAIT_MS);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 8, PWC_NO_RCE), 0);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     (void)expect(w, PWC_LOCAL, 7, 0);
     (void)expect(w, PWC_LOCAL, 8, 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
@@ -210,15 +207,14 @@ static void test_flush_without_room(void)
 
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 0, PWC_NO_RCE | PWC_NO_LCE), 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     while ((rc = put(w, 0, NULL, 0, 0, PWC_NO_LCE)) == 0) /* as long a record as a flush */
         puts++;
     CU_ASSERT_EQUAL(rc, -EAGAIN);
     CU_ASSERT(puts > 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, 0), -ETIMEDOUT);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, 5), -ETIMEDOUT);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
     world_free(w);
 }
@@ -247,8 +243,7 @@ static void *look_then_release(void *argument)
     struct world *w = argument;
     enum session_wait seen = asleep_in(&w->daemon);
 
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     return (void *)(uintptr_t)seen;
 }
 
@@ -309,7 +304,7 @@ static void test_waits_shown(void)
         void *seen;
 
         CU_ASSERT_EQUAL(atomic_load(&waits->waited_ns), 0);
-        w->daemon.hold = true;
+        fake_hold(&w->daemon, true);
         CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, PWC_NO_RCE), 0);
         atomic_store(&w->daemon.contexts[0].session.shared->waits.fenced, 0);
         CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, look_then_release, w), 0);

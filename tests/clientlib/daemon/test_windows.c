@@ -76,13 +76,12 @@ static void test_unbound_after_the_barrier(void)
     pwc_window *window;
     struct world *w = window_new(&window);
 
-    w->daemon.hold = true;
+    fake_hold(&w->daemon, true);
     world_limit(w, SHORT_MS);
     CU_ASSERT_EQUAL(pwc_window_free(window), -ETIMEDOUT);
     CU_ASSERT_EQUAL(exchanges, 1);
     world_limit(w, WAIT_MS);
-    w->daemon.hold = false;
-    fake_daemon_kick(&w->daemon);
+    fake_hold(&w->daemon, false);
     CU_ASSERT_EQUAL(pwc_window_free(window), 0);
     CU_ASSERT_EQUAL(exchanges, 1);
     world_free(w);

@@ -40,8 +40,7 @@ void two_free(struct two *t)
 
 void hold(struct two *t, bool hold)
 {
-    t->w->daemon.hold = hold;
-    fake_daemon_kick(&t->w->daemon);
+    fake_hold(&t->w->daemon, hold);
 }
 
 void expect_no_event(struct two *t)

@@ -428,12 +428,12 @@ struct fake_context *fake_context_of(struct fake_daemon *daemon, uint64_t peer)
 void fake_end(struct fake_daemon *daemon, struct fake_context *context,
               const struct submit_record *record, uint64_t peer, int status, uint64_t bytes)
 {
+    daemon->fences += (record->flags & SUBMIT_FENCE) != 0;
     if (status == 0 && (record->flags & SUBMIT_NO_LCE))
         fake_session_end_silent(&context->session, record);
     else
         (void)fake_session_end_with(&context->session, record, peer, status, bytes);
     daemon->executed++;
-    daemon->fences += (record->flags & SUBMIT_FENCE) != 0;
     fake_wake_client(context);
 }
 
@@ -489,6 +489,7 @@ static void serve_data(struct fake_daemon *daemon)
 {
     const struct submit_record *record;
 
+    pthread_mutex_lock(&daemon->data);
     for (int i = 0; i < FAKE_SESSIONS; i++) {
         struct fake_context *context = &daemon->contexts[i];
 
@@ -504,6 +505,7 @@ static void serve_data(struct fake_daemon *daemon)
                (record = fake_session_read_answer(&context->session)))
             fake_carry_reply(daemon, context, record);
     }
+    pthread_mutex_unlock(&daemon->data);
 }
 
 /* Arms the doorbells before a sleep. True: there is work, so the daemon must not sleep. */
@@ -591,6 +593,7 @@ int fake_daemon_start(struct fake_daemon *daemon, fake_hook *hook)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
     memset(daemon, 0, sizeof(*daemon));
+    pthread_mutex_init(&daemon->data, NULL);
     daemon->hook = hook;
     daemon->client_fd = -1;
     for (int i = 0; i < FAKE_SEGMENTS; i++)
@@ -614,9 +617,33 @@ static void signal_thread(struct fake_daemon *daemon, uint64_t value)
     (void)!write(daemon->stop_fd, &value, sizeof(value));
 }
 
-void fake_daemon_kick(struct fake_daemon *daemon)
+static void set_hold(struct fake_daemon *daemon, _Atomic bool *which, bool hold)
 {
-    signal_thread(daemon, 1);
+    pthread_mutex_lock(&daemon->data);
+    *which = hold;
+    pthread_mutex_unlock(&daemon->data);
+    if (!hold)
+        signal_thread(daemon, 1);
+}
+
+void fake_hold(struct fake_daemon *daemon, bool hold)
+{
+    set_hold(daemon, &daemon->hold, hold);
+}
+
+void fake_hold_answers(struct fake_daemon *daemon, bool hold)
+{
+    set_hold(daemon, &daemon->hold_answers, hold);
+}
+
+unsigned fake_executed(struct fake_daemon *daemon)
+{
+    unsigned executed;
+
+    pthread_mutex_lock(&daemon->data);
+    executed = daemon->executed;
+    pthread_mutex_unlock(&daemon->data);
+    return executed;
 }
 
 void fake_daemon_stop(struct fake_daemon *daemon)

@@ -5,7 +5,8 @@
  * daemon die.
  *
  * Threads: the daemon runs on a thread of its own, which owns everything except the fields that are
- * the test's. The test may look at the other fields once fake_daemon_stop has returned.
+ * the test's. The test may look at the other fields once fake_daemon_stop has returned. The daemon
+ * holds `data` while it carries out records, so a test that takes `data` finds no record half done.
  */
 #ifndef PWC_TESTS_CLIENTLIB_FAKE_DAEMON_H
 #define PWC_TESTS_CLIENTLIB_FAKE_DAEMON_H
@@ -68,16 +69,12 @@ struct fake_daemon {
 
     /* The test may use these while the daemon runs. */
     char path[108];
-    _Atomic bool hold;         /* the daemon takes nothing from submit rings */
-    _Atomic bool hold_answers; /* nor from rings of submitted replies */
-    _Atomic bool pairs;        /* binds from now on are answered with a pair */
-    _Atomic bool lose_notes;   /* the daemon does not announce a pair to its target */
-    _Atomic uint32_t handles;  /* handles of remotes start here; a multiple of FAKE_REMOTES */
-    _Atomic unsigned executed; /* operations carried out */
-    _Atomic unsigned fences;   /* of these, those with SUBMIT_FENCE */
+    _Atomic bool pairs;       /* binds from now on are answered with a pair */
+    _Atomic bool lose_notes;  /* the daemon does not announce a pair to its target */
+    _Atomic uint32_t handles; /* handles of remotes start here; a multiple of FAKE_REMOTES */
     _Atomic unsigned fail_at; /* the operation with this number fails with -EKEYREJECTED; 0: none */
-    _Atomic unsigned wakes;   /* number of records with SUBMIT_WAKE */
-    _Atomic unsigned strided; /* number of records with SUBMIT_STRIDED */
+    _Atomic unsigned fences;  /* records with SUBMIT_FENCE, counted before their events */
+    _Atomic unsigned strided; /* records with SUBMIT_STRIDED, counted before their events */
     _Atomic unsigned segments_open;
     _Atomic unsigned regions_open;
     _Atomic unsigned sessions_open;
@@ -85,6 +82,10 @@ struct fake_daemon {
     /* The daemon's own fields. */
     char directory[64];
     pthread_t thread;
+    pthread_mutex_t data;
+    _Atomic bool hold;
+    _Atomic bool hold_answers;
+    unsigned executed;
     int listen_fd, client_fd, stop_fd;
     struct fake_context contexts[FAKE_SESSIONS];
     struct mapping segments[FAKE_SEGMENTS];
@@ -100,8 +101,14 @@ struct fake_daemon {
 int fake_daemon_start(struct fake_daemon *daemon, fake_hook *hook);
 /* Ends the daemon; a client that is still attached sees its connection closed. */
 void fake_daemon_stop(struct fake_daemon *daemon);
-/* Wakes the daemon, so that it looks at `hold` again. */
-void fake_daemon_kick(struct fake_daemon *daemon);
+/* Whether the daemon takes nothing from submit rings. No record is under way any more when the call
+ * returns. */
+void fake_hold(struct fake_daemon *daemon, bool hold);
+/* Whether the daemon takes nothing from rings of submitted replies. */
+void fake_hold_answers(struct fake_daemon *daemon, bool hold);
+/* Number of operations carried out. Counted operations have posted their events, and an operation
+ * that has posted an event is counted. */
+unsigned fake_executed(struct fake_daemon *daemon);
 
 /* For hooks: sends a reply, with descriptors. */
 void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, const int *fds,

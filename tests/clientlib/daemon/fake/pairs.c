@@ -114,7 +114,6 @@ void fake_carry_wake(struct fake_daemon *daemon, const struct submit_record *rec
         record->remote == SUBMIT_NO_REMOTE ? record->rid : fake_remote_of(daemon, record)->peer;
     struct fake_context *context = fake_context_of(daemon, peer);
 
-    daemon->wakes++;
     if (context)
         fake_wake_client(context);
 }
