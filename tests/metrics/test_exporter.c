@@ -22,7 +22,7 @@
 #include "tests/suite.h"
 #include "tests/lib/command.h"
 
-enum { WAIT_MS = 20000, ANSWER_ROOM = 1 << 20 };
+enum { WAIT_MS = 20000, ANSWER_ROOM = 1 << 20, LOOKS_MAX = 20 };
 
 #define GET      "GET /metrics HTTP/1.1\r\n"
 #define GET_OPEN GET "Accept: application/openmetrics-text\r\n\r\n"
@@ -125,6 +125,16 @@ static void answers(void)
     }
 }
 
+/* Scrapes until the progress thread answers: on a busy machine it may take more than a second. */
+static void wait_until_responding(void)
+{
+    for (int i = 0; i < 2000 && value_of("pwcd_progress_responding{engine=\"0\"} ") != 1; i++) {
+        usleep(10000);
+        CU_ASSERT_EQUAL_FATAL(ask_for(GET_OPEN), 200);
+    }
+    CU_ASSERT_EQUAL(value_of("pwcd_progress_responding{engine=\"0\"} "), 1);
+}
+
 static void whole(void)
 {
     const char *body, *length;
@@ -135,7 +145,7 @@ static void whole(void)
     CU_ASSERT_FATAL(body && length);
     CU_ASSERT_EQUAL(strlen(body + 4), strtoul(length + 16, NULL, 10));
     CU_ASSERT_STRING_EQUAL(answer + strlen(answer) - 7, "\n# EOF\n");
-    CU_ASSERT_EQUAL(value_of("pwcd_progress_responding{engine=\"0\"} "), 1);
+    wait_until_responding();
     CU_ASSERT_EQUAL(value_of("\npwcd_nodes "), 1);
     CU_ASSERT_TRUE(value_of("\npwcd_start_time_seconds ") <= (double)time(NULL) + 1);
     CU_ASSERT_TRUE(value_of("\npwcd_start_time_seconds ") > (double)time(NULL) - 3600);
@@ -292,11 +302,7 @@ static void stuck(void)
         CU_ASSERT_TRUE(value_of("pwcd_progress_rounds_total{engine=\"0\"} ") >= rounds);
     }
     CU_ASSERT_EQUAL(thread_release(thread), 0);
-    for (int i = 0; i < 200 && value_of("pwcd_progress_responding{engine=\"0\"} ") != 1; i++) {
-        usleep(10000);
-        CU_ASSERT_EQUAL_FATAL(ask_for(GET_OPEN), 200);
-    }
-    CU_ASSERT_EQUAL(value_of("pwcd_progress_responding{engine=\"0\"} "), 1);
+    wait_until_responding();
 }
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
@@ -353,12 +359,22 @@ static void rows_of_clients(void)
     close(s);
 }
 
-static json_int_t counter(const char *key)
+/* Reads a counter, and counts the looks: on a busy machine the progress thread may take more than a
+ * second to answer, and then its commands are counted only later. */
+static json_int_t counter(const char *key, unsigned *looks)
 {
-    json_t *counters = look_at(&d, "counters");
-    json_int_t value = json_integer_value(json_object_get(counters, key));
+    bool running = false;
+    json_int_t value = -1;
 
-    json_decref(counters);
+    for (int i = 0; i < LOOKS_MAX && !running; i++, ++*looks) {
+        json_t *counters = look_at(&d, "counters");
+        const char *word = json_string_value(json_object_get(counters, "progress"));
+
+        running = word && strcmp(word, "running") == 0;
+        value = json_integer_value(json_object_get(counters, key));
+        json_decref(counters);
+    }
+    CU_ASSERT_TRUE(running);
     return value;
 }
 
@@ -371,14 +387,17 @@ static void views_cost_an_echo(void)
                                         "ops",     "counters", "latency"};
     enum { VIEWS = sizeof(views) / sizeof(views[0]), ROUNDS = 50 };
     json_int_t commands, work;
+    unsigned looks = 0;
 
     CU_ASSERT_TRUE_FATAL(becomes("\npwcd_clients ", 0)); /* clients of earlier tests have left */
-    commands = counter("commands");
-    work = counter("work");
+    commands = counter("commands", &looks);
+    looks = 0;
+    work = counter("work", &looks);
     for (int i = 0; i < ROUNDS * VIEWS; i++)
         json_decref(look_at(&d, views[i % VIEWS]));
-    CU_ASSERT_EQUAL(counter("commands") - commands, ROUNDS * VIEWS + 2); /* two looks of ours */
-    CU_ASSERT_EQUAL(counter("work") - work, 0);
+    commands = counter("commands", &looks) - commands;
+    CU_ASSERT_EQUAL(commands, ROUNDS * VIEWS + looks);
+    CU_ASSERT_EQUAL(counter("work", &looks) - work, 0);
 }
 
 /* Sends a request for a view, without waiting for the answer. */
@@ -398,9 +417,11 @@ static bool ask_for_view(int socket, const char *what)
 static void views_are_shared(void)
 {
     enum { LOOKERS = 12, EACH = 20 };
-    json_int_t commands = counter("commands");
+    unsigned looks = 0;
+    json_int_t commands = counter("commands", &looks);
     int sockets[LOOKERS], answers = 0;
 
+    looks = 0;
     for (int i = 0; i < LOOKERS; i++) {
         sockets[i] = raw_connect(&d);
         CU_ASSERT_FATAL(sockets[i] >= 0);
@@ -417,9 +438,9 @@ static void views_are_shared(void)
             pwc__client_reply__free_unpacked(reply, NULL);
         }
     CU_ASSERT_EQUAL(answers, LOOKERS * EACH);
-    commands = counter("commands") - commands;
-    CU_ASSERT(commands >= EACH + 1);
-    CU_ASSERT(commands < LOOKERS * EACH / 2);
+    commands = counter("commands", &looks) - commands - looks;
+    CU_ASSERT(commands >= EACH);
+    CU_ASSERT(commands < LOOKERS * EACH / 2 - 1);
     for (int i = 0; i < LOOKERS; i++)
         close(sockets[i]);
 }
