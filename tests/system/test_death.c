@@ -19,12 +19,11 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
 
-#define LARGE         (32u << 20)
-#define TRANSFERS     6u
-#define QUIET_MS      50
-#define VICTIM        0u /* rank 0, on node 0 */
-#define SURVIVOR      1u
-#define PEER_DEADLINE "1000" /* ms */
+#define LARGE     (32u << 20)
+#define TRANSFERS 6u
+#define QUIET_MS  50
+#define VICTIM    0u /* rank 0, on node 0 */
+#define SURVIVOR  1u
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -347,8 +346,7 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"a client dies", test_client_dies},
                            {"a daemon dies", test_a_daemon_dies},
                            CU_TEST_INFO_NULL};
-    static const char *const keys[] = {"--peer-deadline-ms", PEER_DEADLINE, NULL};
-    struct cluster_options options = {.nodes = 2, .more = keys};
+    struct cluster_options options = {.nodes = 2};
     int status = 1;
 
     if (!cluster_arguments(&options, argc, argv))

@@ -432,8 +432,7 @@ static void test_an_origin_dies(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"an origin dies", test_an_origin_dies}, CU_TEST_INFO_NULL};
-    static const char *const keys[] = {"--peer-deadline-ms", "1000", NULL};
-    struct cluster_options options = {.more = keys, .nodes = 2};
+    struct cluster_options options = {.nodes = 2};
     int status = 1;
 
     if (!cluster_arguments(&options, argc, argv))
