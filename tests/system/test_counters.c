@@ -245,7 +245,7 @@ static void test_refused(void)
 /* While this is set, a sleep of this thread lasts until the bell rings, or for LONG_NS. */
 static _Thread_local bool bell_only;
 static _Atomic int timeouts; /* such sleeps that the bell did not end */
-static _Atomic int sleeps;   /* all sleeps */
+static _Atomic int sleeps;   /* all such sleeps */
 
 int __real_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns);
 int __wrap_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns);
@@ -253,9 +253,9 @@ int __wrap_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns)
 {
     int rc;
 
-    atomic_fetch_add(&sleeps, 1);
     if (!bell_only)
         return __real_doorbell_sleep(at, timeout_ns);
+    atomic_fetch_add(&sleeps, 1);
     rc = __real_doorbell_sleep(at, LONG_NS);
     atomic_fetch_add(&timeouts, rc == -ETIMEDOUT);
     return rc;
@@ -332,22 +332,42 @@ static void test_wakes(void)
                 wake_by(&acts[i]);
 }
 
+static void *sleep_until_event(void *argument)
+{
+    struct sleeper *s = argument;
+    struct pwc_event event;
+
+    bell_only = true;
+    s->thread = (pid_t)syscall(SYS_gettid);
+    s->rc = pwc_wait(ranks[1].ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS);
+    return NULL;
+}
+
 /* A sleep for events is not ended by puts without events. */
 static void test_others_sleep_on(void)
 {
-    struct pwc_event event;
+    enum { PUTS = 100 };
     pthread_t thread;
-    struct sleeper sleeper = {.threshold = UINT64_MAX, .timeout_ms = 10};
+    struct sleeper earlier = {.threshold = UINT64_MAX, .timeout_ms = 10}, sleeper = {0};
     int before;
 
     /* An earlier wait for counts is over, so counts need ring no bell any more. */
-    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_arrived, &sleeper), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_arrived, &earlier), 0);
     pthread_join(thread, NULL);
-    CU_ASSERT_EQUAL(pwc_wait(ranks[1].ctx, PWC_ANY, PWC_REMOTE, &event, 20), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_event, &sleeper), 0);
+    CU_ASSERT(fell_asleep(&sleeper));
     before = atomic_load(&sleeps);
-    CU_ASSERT_EQUAL(submit(&acts[0]), 0);
-    CU_ASSERT_EQUAL(pwc_flush(ranks[0].ctx, PWC_ANY, RANK_WAIT_MS), 0);
-    CU_ASSERT(atomic_load(&sleeps) - before <= 50);
+    for (int i = 0; i < PUTS; i++) {
+        CU_ASSERT_EQUAL(submit(&acts[0]), 0);
+        CU_ASSERT_EQUAL(pwc_flush(ranks[0].ctx, PWC_ANY, RANK_WAIT_MS), 0);
+    }
+    CU_ASSERT(fell_asleep(&sleeper));
+    CU_ASSERT_EQUAL(atomic_load(&sleeps), before);
+    CU_ASSERT_EQUAL(submit(&acts[1]), 0);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(sleeper.rc, 1);
+    drain(&ranks[0]);
+    drain(&ranks[1]);
 }
 
 /* A wait of 400 ms in which nothing arrives takes less than 1 % of a processor, apart from the
