@@ -346,7 +346,7 @@ static int connect_unread(void)
 /* A request under way delays the hand-over; a client that hangs up meanwhile does not. */
 static void hung_up_meanwhile(void)
 {
-    unsigned long before = 0, sleeps = 0;
+    unsigned long before = 0, sleeps;
     struct pollfd end = {.events = POLLIN};
     int s, unread;
     pid_t daemon;
@@ -359,6 +359,7 @@ static void hung_up_meanwhile(void)
     CU_ASSERT_TRUE(ask_upgrade(s, ""));
     CU_ASSERT_EQUAL(upgraded(s), 0);
     (void)state_of(daemon, &before);
+    sleeps = before;
     close(s);
     for (int i = 0; i < LIMIT_MS / 100 && poll(&end, 1, 100) == 0; i++)
         (void)state_of(daemon, &sleeps);
