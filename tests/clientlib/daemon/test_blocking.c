@@ -221,13 +221,6 @@ static void test_refusals(void)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void *let_go_later(void *two)
-{
-    usleep(50000);
-    hold(two, false);
-    return NULL;
-}
-
 /* Waits until the first context waits in a call, lets the daemon continue, and returns the kind of
  * call. */
 static void *let_go_of_a_call(void *two)
@@ -346,7 +339,7 @@ static void test_room(void)
         while ((rc = submits[i](t, t->to_b, 0)) == 0)
             continue;
         CU_ASSERT_EQUAL(rc, -EAGAIN);
-        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_of_sleeper, t), 0);
         CU_ASSERT_EQUAL(submits[i](t, t->to_b, PWC_WAIT), 0);
         pthread_join(thread, NULL);
         CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
@@ -401,7 +394,7 @@ static void test_other_room(void)
     while ((rc = pwc_put(t->w->remote, 0, "x", 1, none, none, PWC_NO_LCE | PWC_NO_RCE)) == 0)
         continue;
     CU_ASSERT_EQUAL(rc, -EAGAIN);
-    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_of_sleeper, t), 0);
     CU_ASSERT_EQUAL(wait_put(t, t->w->remote, PWC_WAIT), 0);
     pthread_join(thread, NULL);
     two_free(t);
@@ -429,7 +422,7 @@ static unsigned reuse_ids_of_an_event(void)
                          PWC_NO_RCE)) == 0)
         continue;
     CU_ASSERT_EQUAL(rc, -EAGAIN);
-    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_of_sleeper, t), 0);
     CU_ASSERT_EQUAL(pwc_put(t->w->remote, 0, "x", 1, none, pwc_cid_bytes(event.data, event.id_size),
                             PWC_NO_LCE | PWC_WAIT),
                     0);
@@ -593,7 +586,7 @@ static void test_staging_given_back(void)
         CU_ASSERT_EQUAL_FATAL(pwc_bind(ctx, pwc_ctx_peer(t->a), &key, &remote), 0);
         hold(t, true);
         CU_ASSERT_EQUAL(pwc_get(remote, 0, &here[i], 8, none, none, PWC_NO_LCE | PWC_NO_RCE), 0);
-        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_of_sleeper, t), 0);
         CU_ASSERT_EQUAL(pwc_ctx_destroy(ctx), 0);
         pthread_join(thread, NULL);
     }

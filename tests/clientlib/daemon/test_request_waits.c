@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <unistd.h>
 #include "pwc/counter.h"
 #include "pwc/request.h"
 #include "tests/clientlib/daemon/two_contexts.h"
@@ -230,13 +229,6 @@ static void test_descriptor_stays_readable(void)
 }
 
 /* A call that sleeps is woken by the end. */
-static void *let_go_later(void *two)
-{
-    usleep(50000);
-    hold(two, false);
-    return NULL;
-}
-
 static void test_wait_sleeps(void)
 {
     struct two *t = two_new(false);
@@ -244,7 +236,7 @@ static void test_wait_sleeps(void)
 
     hold(t, true);
     CU_ASSERT_EQUAL(put_request(t, t->request, 1), 0);
-    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_of_sleeper, t), 0);
     CU_ASSERT_EQUAL(pwc_request_wait(t->request, NULL, -1), 1);
     pthread_join(thread, NULL);
     two_free(t);

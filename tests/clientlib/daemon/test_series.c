@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "clientlib/channel/grains.h"
 #include "pwc/am.h"
 #include "pwc/atomic.h"
@@ -483,13 +482,6 @@ static void test_given_up(void)
     world_free(w);
 }
 
-static void *let_go_later(void *two)
-{
-    usleep(20000);
-    hold(two, false);
-    return NULL;
-}
-
 /* A context that ends during a series gives its staging back. Otherwise the staging of so many
  * contexts would not fit into the client's first segment. */
 static void test_context_that_ends(void)
@@ -510,7 +502,7 @@ static void test_context_that_ends(void)
         CU_ASSERT_EQUAL(i % 2 ? pwc_put(remote, 0, here, LONG, none, none, PWC_NO_LCE)
                               : pwc_get(remote, 0, here, LONG, none, none, PWC_NO_LCE),
                         0);
-        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_of_sleeper, t), 0);
         CU_ASSERT_EQUAL(pwc_ctx_destroy(ctx), 0);
         pthread_join(thread, NULL);
     }

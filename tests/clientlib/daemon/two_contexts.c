@@ -2,6 +2,7 @@
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "pwc/am.h"
 #include "pwc/request.h"
 #include "tests/clientlib/daemon/two_contexts.h"
@@ -41,6 +42,21 @@ void two_free(struct two *t)
 void hold(struct two *t, bool hold)
 {
     fake_hold(&t->w->daemon, hold);
+}
+
+static bool sleeps(const struct fake_context *context)
+{
+    return context->open && atomic_load(&context->session.shared->waits.asleep_since) != 0;
+}
+
+void *let_go_of_sleeper(void *two)
+{
+    const struct fake_context *contexts = ((struct two *)two)->w->daemon.contexts;
+
+    for (unsigned i = 0; !sleeps(&contexts[i]); i = (i + 1) % FAKE_SESSIONS)
+        usleep(100);
+    hold(two, false);
+    return NULL;
 }
 
 void expect_no_event(struct two *t)

@@ -30,6 +30,10 @@ void two_free(struct two *t);
 /* Makes the daemon hold: no operation ends until this is called with false. */
 void hold(struct two *t, bool hold);
 
+/* The main function of a thread: waits until one of the contexts sleeps in a call, then lets the
+ * daemon continue. */
+void *let_go_of_sleeper(void *two);
+
 /* Checks that no event of an operation is left, in the rings or among those that the library has
  * kept. */
 void expect_no_event(struct two *t);
