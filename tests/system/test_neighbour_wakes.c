@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -103,6 +104,7 @@ static void die_unanswered(void)
     struct pwc_event event;
     struct rank r;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (two_attach(&cluster, &r, "mute", 1) != 0 ||
         pwc_am_register(r.ctx, TWO_REQUEST, reply_late, &event) != 0 || rank_bind_other(&r) != 0 ||
         pwc_barrier(r.ctx) != 0 || pwc_probe(r.ctx, PWC_ANY, PWC_REMOTE, &event) != 0 ||
@@ -286,6 +288,7 @@ static void meet_and_die(int die)
     struct rank r;
     char byte;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (two_attach(&cluster, &r, "full", 1) != 0 || rank_bind_other(&r) != 0 ||
         pwc_barrier(r.ctx) != 0 || pwc_probe(r.ctx, PWC_ANY, PWC_LOCAL, &event) != 0 ||
         pwc_barrier(r.ctx) != 0)

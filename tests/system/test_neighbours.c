@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/suite.h"
@@ -208,6 +209,7 @@ static void put_for_ever(const char *job)
 {
     struct rank r;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (attach(&r, job, 1, 2) != 0 || rank_bind_other(&r) != 0)
         _exit(1);
     for (uint64_t n = 0;;) {
@@ -365,6 +367,7 @@ static void be_hostile(void)
     struct rank r;
     struct pwc_key keys[3], mine;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (attach(&r, "hostile", 2, 3) != 0 ||
         pwc_am_register(r.ctx, HANDLER, on_anything, r.ctx) != 0 ||
         pwc_region_key(r.region, &mine) != 0 ||
@@ -385,6 +388,7 @@ static void echo(void)
     struct pwc_key keys[3], mine;
     struct pwc_event event;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (attach(&r, "hostile", 1, 3) != 0 || pwc_region_key(r.region, &mine) != 0 ||
         pwc_exchange(r.ctx, &mine, sizeof(mine), keys) != 0 ||
         pwc_bind(r.ctx, pwc_peer_of(0, 0), &keys[0], &r.remote) != 0 || pwc_barrier(r.ctx) != 0)
