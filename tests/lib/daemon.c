@@ -103,7 +103,7 @@ bool daemon_says(struct daemon *d, const char *text)
 int daemon_stop(struct daemon *d)
 {
     int64_t until = now_ms() + WAIT_MS;
-    int status = -1;
+    int status = -1, rc;
 
     if (d->pid <= 0)
         return -ESRCH;
@@ -115,11 +115,16 @@ int daemon_stop(struct daemon *d)
     waitpid(d->pid, &status, 0);
     close(d->log);
     d->pid = 0;
-    if (d->directory[0] && rmdir(d->directory) != 0)
-        fprintf(stderr, "%s: %s: something was left there\n", d->directory, strerror(errno));
+    rc = WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+    if (d->directory[0] && rmdir(d->directory) != 0) {
+        int why = -errno;
+
+        fprintf(stderr, "%s: %s: something was left there\n", d->directory, strerror(-why));
+        rc = rc == 0 ? why : rc;
+    }
     if (!WIFEXITED(status) || strstr(d->said, "Sanitizer") || strstr(d->said, "runtime error"))
         fprintf(stderr, "%s\n", d->said);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
+    return rc;
 }
 
 int daemon_end(struct daemon *d, int failed)

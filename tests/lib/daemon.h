@@ -29,8 +29,8 @@ int daemon_start_as(struct daemon *d, uid_t uid, const char *program, const char
  */
 int daemon_start_beside(struct daemon *d, const struct daemon *first, const char *socket,
                         const char *program, const char *const *arguments, bool *ready);
-/* Sends SIGTERM and waits. Returns the exit status, or a negative errno. Removes the folder if the
- * daemon made one. */
+/* Sends SIGTERM and waits. Removes the folder if the daemon has one of its own. Returns the exit
+ * status, or a negative errno: -ENOTEMPTY where the daemon has left files in the folder. */
 int daemon_stop(struct daemon *d);
 /* Stops the daemon, prints its status if that is not 0, and returns what main is to return: 1 where
  * the status or `failed` is not 0. */
