@@ -20,20 +20,25 @@ static struct side_options counting_as(enum fi_threading threading)
                                  .counters = true};
 }
 
+struct writer {
+    struct side *sides;
+    ssize_t rc; /* of the write that failed, or of the wait for all of them */
+};
+
 /* Writes from side 0, some time later, for a side that waits. */
 static void *write_later(void *argument)
 {
-    struct side *sides = argument;
+    struct writer *w = argument;
+    struct side *sides = w->sides;
     struct timespec while_ = {.tv_nsec = 30000000};
 
     nanosleep(&while_, NULL);
-    for (uint64_t i = 1; i <= WRITES; i++)
-        CU_ASSERT_EQUAL_FATAL(
-            SIDE_REPEAT(&sides[0], NULL,
-                        fi_inject_write(sides[0].ep, &i, sizeof(i), sides[0].peer,
-                                        side_address(&sides[1], i * 8), side_key(&sides[1]))),
-            0);
-    CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].writes, WRITES, SIDE_WAIT_MS), 0);
+    for (uint64_t i = 1; i <= WRITES && w->rc == 0; i++)
+        w->rc = SIDE_REPEAT(&sides[0], NULL,
+                            fi_inject_write(sides[0].ep, &i, sizeof(i), sides[0].peer,
+                                            side_address(&sides[1], i * 8), side_key(&sides[1])));
+    if (w->rc == 0)
+        w->rc = fi_cntr_wait(sides[0].writes, WRITES, SIDE_WAIT_MS);
     return NULL;
 }
 
@@ -42,15 +47,17 @@ static void wait_for_arrivals(enum fi_threading threading)
 {
     const struct side_options options = counting_as(threading);
     struct side sides[2];
+    struct writer writer = {.sides = sides};
     pthread_t thread;
 
     both_open(sides, &options);
-    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, write_later, sides), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, write_later, &writer), 0);
     CU_ASSERT_EQUAL(fi_cntr_wait(sides[1].arrived, WRITES, SIDE_WAIT_MS), 0);
     CU_ASSERT_EQUAL(fi_cntr_read(sides[1].arrived), WRITES);
     for (uint64_t i = 1; i <= WRITES; i++)
         CU_ASSERT_EQUAL(((uint64_t *)sides[1].memory)[i], i);
     pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(writer.rc, 0);
     both_close(sides);
 }
 
