@@ -120,8 +120,12 @@ static int holds_many(void)
         raise(SIGKILL);
     }
     count = sd_listen_fds_with_names(0, &names);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         held += is_in_place(names[i], SD_LISTEN_FDS_START + i);
+        free(names[i]);
+    }
+    if (count > 0)
+        free(names);
     return held > MANY / 2 && held + 1 == (uint32_t)count ? 0 : BROKEN;
 }
 
