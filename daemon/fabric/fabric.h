@@ -11,7 +11,7 @@
  * Each write or read that was accepted (0) ends with exactly one event that carries its cookie:
  * success, an error, or, after disconnect, -ECANCELED. -EAGAIN means that the operation was not
  * accepted: the caller polls, then tries again. Where many operations are under way to one peer, or
- * to all, only announced writes are accepted (share.h).
+ * to all, only writes of records are accepted (share.h).
  */
 #ifndef PWC_FABRIC_FABRIC_H
 #define PWC_FABRIC_FABRIC_H
@@ -60,6 +60,7 @@ struct fabric_write {
     uint64_t cookie;
     uint32_t immediate;
     bool announce; /* the target gets FABRIC_ARRIVED with `immediate`, after the data is placed */
+    bool record;   /* carries records, and so may take the fabric's last operations (share.h) */
     bool placed;   /* the event comes only when the data is placed at the target (delivery
                     * complete) */
 };

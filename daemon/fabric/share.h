@@ -1,7 +1,7 @@
 /*
  * How a fabric shares its operations out. A peer that answers nothing keeps what is under way to
- * it, so reads, and writes without announcement, get at most a quarter for one peer, and leave an
- * eighth free: announced writes carry the records and acknowledgements of all peers.
+ * it, so reads and payloads get at most a quarter for one peer, and leave an eighth free for the
+ * records and acknowledgements of all peers.
  *
  * Owns nothing. Thread: the progress thread.
  */
@@ -13,9 +13,9 @@
 
 /* Whether one more operation may begin, with `free` of `most` left, and `theirs` under way to its
  * peer. */
-static inline bool share_left(uint32_t most, uint32_t free, uint32_t theirs, bool announced)
+static inline bool share_left(uint32_t most, uint32_t free, uint32_t theirs, bool record)
 {
-    return announced ? free > 0 : free > most / 8 && theirs < (most + 3) / 4;
+    return record ? free > 0 : free > most / 8 && theirs < (most + 3) / 4;
 }
 
 #endif

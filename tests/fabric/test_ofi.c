@@ -253,7 +253,8 @@ static void dropped_behind_arrivals(void)
                                  .length = 8,
                                  .remote_address = to.address,
                                  .remote_key = to.key,
-                                 .announce = true};
+                                 .announce = true,
+                                 .record = true};
 
         while (posted < COUNT && fabric_post_write(theirs, &w) == 0)
             posted++;

@@ -313,7 +313,7 @@ static void full_tables(void)
 }
 
 /* Posts operations of 8 bytes until the fabric takes no more. Returns their number. */
-static uint32_t post_all(uint32_t peer, bool reads, bool announced)
+static uint32_t post_all(uint32_t peer, bool reads, bool records)
 {
     const struct fabric_read read = {.peer = peer,
                                      .memory = near.registered[NEAR_LOCAL].index,
@@ -324,7 +324,8 @@ static uint32_t post_all(uint32_t peer, bool reads, bool announced)
                                        .source = read.destination,
                                        .length = 8,
                                        .placed = true,
-                                       .announce = announced};
+                                       .announce = true,
+                                       .record = records};
     uint32_t posted = 0;
     int rc;
 

@@ -275,6 +275,7 @@ int ledger_post(struct engine *e, uint32_t peer)
             .cookie = cookie_of(COOKIE_RUN, (uint64_t)peer << 16 | out->run),
             .immediate = wire_immediate(WIRE_RUN, e->config.self, out->run),
             .announce = true,
+            .record = true,
         };
         r = FAULT(RUN_POST);
         if (r == 0)

@@ -169,7 +169,7 @@ static inline int post(struct ofi *ofi, const struct request *q)
     if (!peer->connected)
         return -ENOTCONN;
     if (!peer->inserted || !share_left(ofi->operations_max, ofi->operations.free_count,
-                                       peer->outstanding, q->write && q->write->announce))
+                                       peer->outstanding, q->write && q->write->record))
         return -EAGAIN;
     rc = post_on(ofi, rail, q, memory->descriptor, &operation->context);
     /* Where a rail is full, or still connecting, try the other rails. */

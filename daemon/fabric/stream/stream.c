@@ -38,7 +38,7 @@ static struct stream *stream_of(struct fabric *fabric)
 struct demand {
     uint32_t peer;
     bool answered;
-    bool announced;
+    bool record;
 };
 
 /* Finds the connection for a peer's frames. A negative errno: none can be sent now. */
@@ -53,7 +53,7 @@ static int way_to(struct stream *s, const struct demand *d, struct stream_connec
         return -ENOTCONN;
     if (!peer->connection || peer->connection->connecting ||
         !share_left(s->operations_max, s->operations_max - s->operations, peer->operations,
-                    d->announced) ||
+                    d->record) ||
         (d->answered && peer->connection->answers_awaited == STREAM_ANSWERS))
         return -EAGAIN;
     *out = peer->connection;
@@ -99,7 +99,7 @@ static int stream_write(struct fabric *fabric, const struct fabric_write *w)
 
     if (!stream_memory_holds(&s->memories, w->memory, w->source, w->length))
         return -EINVAL;
-    rc = way_to(s, &(struct demand){w->peer, w->placed, w->announce}, &c);
+    rc = way_to(s, &(struct demand){w->peer, w->placed, w->record}, &c);
     if (rc < 0)
         return rc;
     return post(s, c,
