@@ -64,10 +64,23 @@ void wake_socket_read(struct pwc_ctx *ctx)
         channel_end(&ctx->channel, -ESHUTDOWN);
 }
 
+static void forget_gone(struct pwc_ctx *ctx)
+{
+    neighbours_check(&ctx->channel.neighbours);
+    direct_check(ctx);
+}
+
 void neighbours_update(struct pwc_ctx *ctx, uint32_t changes)
 {
     ctx->neighbour_changes_seen = changes;
     wake_socket_read(ctx);
-    neighbours_check(&ctx->channel.neighbours);
-    direct_check(ctx);
+    forget_gone(ctx);
+}
+
+void neighbours_update_beside_poll(struct pwc_ctx *ctx)
+{
+    if (ctx->channel.neighbours.polled)
+        forget_gone(ctx);
+    else
+        neighbours_update(ctx, neighbour_changes(ctx));
 }

@@ -22,14 +22,12 @@ static inline bool neighbours_have_changed(const struct pwc_ctx *ctx)
 {
     return neighbour_changes(ctx) != ctx->neighbour_changes_seen;
 }
-/* As neighbours_have_changed, for a call that is no probe. False while the program may poll the
- * descriptor: an update would take the bytes that have made it readable. */
-static inline bool neighbours_wait_for_update(const struct pwc_ctx *ctx)
-{
-    return neighbours_have_changed(ctx) && !ctx->channel.neighbours.polled;
-}
 /* Adds the neighbours that have appeared, up to this count of changes, and forgets those that have
  * gone. */
 void neighbours_update(struct pwc_ctx *ctx, uint32_t changes);
+/* The update for a call that is no probe. While the program may poll the descriptor, new neighbours
+ * wait for the next probe: to add them would take the bytes that have made the descriptor
+ * readable. */
+void neighbours_update_beside_poll(struct pwc_ctx *ctx);
 
 #endif

@@ -76,8 +76,8 @@ int pwc_counter_read(pwc_ctx *ctx, enum pwc_counter which, uint64_t *out)
         return -EINVAL;
     /* Inside a handler a neighbour's ring is being read, so the list of neighbours must not
      * change. */
-    if (neighbours_wait_for_update(ctx) && client_may_block(ctx->client) == 0)
-        neighbours_update(ctx, neighbour_changes(ctx));
+    if (neighbours_have_changed(ctx) && client_may_block(ctx->client) == 0)
+        neighbours_update_beside_poll(ctx);
     rc = counts_by_events(ctx, which) ? channel_collect(&ctx->channel) : 0;
     if (rc >= 0 || rc == -ENOBUFS)
         rc = channel_state(&ctx->channel);

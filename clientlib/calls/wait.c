@@ -332,8 +332,8 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
 {
     int rc;
 
-    if (neighbours_wait_for_update(ctx))
-        neighbours_update(ctx, neighbour_changes(ctx));
+    if (neighbours_have_changed(ctx))
+        neighbours_update_beside_poll(ctx);
     teams_progress(ctx);
     binds_progress(ctx);
     rc = kinds & PWC_LOCAL ? channel_collect(&ctx->channel) : 0;

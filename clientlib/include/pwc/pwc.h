@@ -369,10 +369,10 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
  *     that is read-only or executable, the kernel's own mappings, and pages that are not mapped.
  *   - Moved memory must not be unmapped before pwc_region_free; to free() a part of the heap break
  *     is allowed. Pages of it that malloc then gives back to the system are no longer in any
- * region: peers then write into memory that no process uses, and a later registration there is
- * refused with -EINVAL until the regions have ended. Memory that malloc gets there again is
- * ordinary memory of this process. Blocks of malloc outside the heap break (large ones, and those
- * of further threads) may be unmapped by free(): free their regions first.
+ *     region: peers then write into memory that no process uses, and a later registration there is
+ *     refused with -EINVAL until the regions have ended. Memory that malloc gets there again is
+ *     ordinary memory of this process. Blocks of malloc outside the heap break (large ones, and
+ *     those of further threads) may be unmapped by free(): free their regions first.
  *   - A child made by fork shares moved memory with its parent instead of having a copy. Where
  *     `.data`, `.bss` or the heap is moved, the child may only call exec or _exit: all else would
  *     write into its parent's variables.

@@ -14,7 +14,8 @@
  *
  * Handlers of active messages may start and cancel requests; inside a handler a test takes no
  * events, and waits give -EDEADLK. pwc_fd works for requests as for events: probe until 0, then
- * test.
+ * test, then poll. Where a program has called pwc_fd, a loop of tests has to probe now and then:
+ * new neighbours of this node wait for the next probe.
  *
  * A request belongs to its context: use it on that context's thread, and only with operations of
  * that context. The request is freed with its context. When the session is over, all requests under
