@@ -364,7 +364,8 @@ _Noreturn void handover_finish(struct control *control)
         signal_next(&control->handover, SIGUSR2);
     log_end(&control->log);
     (void)store_send_end(socket);
-    _exit(EXIT_SUCCESS);
+    /* Where the keeper has not taken the next process, it judges by our status. */
+    _exit(next_is_gone(&control->handover) ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 /* ---- the next one ---------------------------------------------------------------------------- */
