@@ -26,6 +26,11 @@ uint32_t message_longest(const struct engine_config *c)
 static_assert(sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX <= SESSION_ID_MAX,
               "a Medium's block fits where an id and a payload do, a Long's where an id does");
 
+static_assert(sizeof(struct wire_strided) >= sizeof(struct wire_packet) &&
+                  sizeof(struct wire_strided) >=
+                      sizeof(struct wire_vector) + sizeof(struct vector_piece),
+              "no record of an operation has a longer fixed part");
+
 /* Longest record that an operation can need. */
 uint32_t record_longest(const struct engine_config *c)
 {
@@ -33,7 +38,7 @@ uint32_t record_longest(const struct engine_config *c)
 
     if (payload < packet_longest(c))
         payload = packet_longest(c);
-    return (uint32_t)sizeof(struct wire_packet) + SESSION_ID_MAX + payload;
+    return (uint32_t)sizeof(struct wire_strided) + SESSION_ID_MAX + payload;
 }
 
 int engine_config_check(struct engine_config *c)
