@@ -146,6 +146,12 @@ static inline uint8_t op_shown_kind(const struct op *op)
     return op->kind == OP_BATCH ? op->batch.kind : op->kind;
 }
 
+/* The bytes that views and traces show. The last strided record shows those of the whole shape. */
+static inline uint32_t op_shown_length(const struct op *op)
+{
+    return op->kind == SUBMIT_STRIDED ? (uint32_t)op->total : op->length;
+}
+
 /* Checks bounds, rights and length, in the same way for put and get; -EOPNOTSUPP for an operation
  * other than a put that writes to an offload's region. */
 int op_check_remote(const struct engine *e, const struct submit_record *r,

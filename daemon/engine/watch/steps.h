@@ -15,7 +15,7 @@
 static inline void step_submitted(struct engine *e, uint32_t flow, uint64_t slot,
                                   const struct op *op)
 {
-    probe_submit(e->flows[flow].peer, flow, slot, op_count(op), op->length);
+    probe_submit(e->flows[flow].peer, flow, slot, op_count(op), op_shown_length(op));
     if (trace_on(e))
         trace_operation(e, TRACE_SUBMITTED, flow, slot, op, e->flows[flow].endpoint);
 }
@@ -24,7 +24,7 @@ static inline void step_submitted(struct engine *e, uint32_t flow, uint64_t slot
 static inline void step_posted(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     latency_posted(e, e->flows[flow].peer, op);
-    probe_post(e->flows[flow].peer, flow, slot, op->length);
+    probe_post(e->flows[flow].peer, flow, slot, op_shown_length(op));
     if (trace_on(e))
         trace_operation(e, TRACE_POSTED, flow, slot, op, 0);
 }

@@ -45,7 +45,7 @@ void trace_operation(struct engine *e, enum trace_kind kind, uint32_t flow, uint
                          .uid = f->uid,
                          .sequence = slot,
                          .position = position,
-                         .length = op->length,
+                         .length = op_shown_length(op),
                          .status = op->status,
                      });
     if (kind != TRACE_STAGED)

@@ -468,7 +468,7 @@ static int fill_ops(const struct engine *e, const struct flow *f, uint64_t *from
             .rank = (uint32_t)f->endpoint,
             .context = f->endpoint >> 32,
             .sequence = slot,
-            .length = op->length,
+            .length = op_shown_length(op),
             .age_ns = e->now > op->submitted_at ? e->now - op->submitted_at : 0,
         };
         slot += span;
