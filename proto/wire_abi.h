@@ -100,8 +100,7 @@ enum wire_flags {
     WIRE_CUT = 1 << 6,      /* in the last PACKET of a put that has failed at its origin: no
                                bytes */
     WIRE_PART = 1 << 6,   /* in a PUT, PLACED, VECTOR or STRIDED without event: more records of its
-                             vector   follow
-                           */
+                             vector follow */
     WIRE_STORED = 1 << 7, /* in the only PACKET of a put whose bytes travel separately */
 };
 
@@ -219,8 +218,7 @@ static_assert(sizeof(struct wire_vector) == 40, "wire_vector");
  * STRIDED: a record of a vector of puts, as VECTOR. Its pieces are `count` elements of `element`
  * bytes each, of which element i is placed at offset + i * stride:
  *
- *     op | slot, generation | offset | stride | element, count | id, padded to 8 | elements |
- * padding
+ *     op | slot, generation | offset | stride | element, count | id, padded to 8 | elements, padded
  */
 struct wire_strided {
     struct wire_op op;

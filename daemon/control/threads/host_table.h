@@ -38,8 +38,8 @@ struct host_table {
     bool *faulted; /* by client: its memory has faulted, and the engine has not asked yet */
     uint32_t faulted_count;
     uint64_t faults_seen;
-    int area_ranges[ENGINE_TEAMS]; /* by place of the team: as host_session.range; of a closed team,
-                                      any */
+    int area_ranges[ENGINE_TEAMS]; /* by place of the team: its area's range in sigbus.h, or -1; a
+                                      closed team's is stale, and not looked at */
     bool areas_due;                /* areas may have faulted, and the engine has not asked yet */
     uint32_t sessions_beside, sessions_apart;
 };

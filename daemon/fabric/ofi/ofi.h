@@ -11,9 +11,9 @@
  * - disconnect ends every operation under way with -ECANCELED; it is not known whether the
  *   operation was placed. Some providers keep the transport's connection to a removed peer
  *   (`tcp;ofi_rxm`, `net`), so earlier writes and reads of both sides may still be carried out.
- * Once memory has been dropped none begins there, but one that had begun goes on. libfabric 1.17
- * can close such connections (FI_AV_REMOVE_CLEANUP), but the process then crashes in fi_av_remove,
- *   where a write of the peer has begun, or where the connection could not be made.
+ *   Once memory has been dropped no write or read begins there, but one that had begun goes on.
+ *   libfabric 1.17 can close such connections (FI_AV_REMOVE_CLEANUP), but then the process crashes
+ *   in fi_av_remove where a write of the peer has begun, or where no connection could be made.
  * - Our rail i is connected to rail i of each peer, and there is no order between rails. Each post
  *   uses the rail with the fewest bytes under way. A peer with another number of rails is refused
  *   (-EPROTO). When one rail loses a peer, the peer is lost.
