@@ -9,7 +9,7 @@
 
 /* A step stages about so many bytes, and posts them: the peer's node can place them while the next
  * step stages more. */
-#define STEP_BYTES (128u << 10)
+#define STEP_BYTES (256u << 10)
 
 /* Flows that found no nonce in this step: each is tried once, because other flows may need none. */
 struct aside {
