@@ -1,7 +1,7 @@
 /* The stream fabric under test, and its sockets (near.h). Thread: one. */
 #include "tests/fabric/near.h"
-#include "proto/clock.h"
 
+#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "proto/clock.h"
 
 #define MAGIC (sizeof(STREAM_MAGIC) - 1)
 
@@ -282,4 +283,36 @@ bool raw_alive(struct near *n, int socket)
 
     memset(write.payload, 0xa0 + NEAR_ALL, sizeof(write.payload));
     return raw_send(n, socket, &write, sizeof(write)) && raw_done_comes(n, socket, 0);
+}
+
+void near_begin(struct near *n, const struct stream_config *config)
+{
+    const struct stream_config small = {.peers_max = NEAR_PEERS};
+
+    CU_ASSERT_TRUE_FATAL(near_open(n, config ? config : &small));
+}
+
+void near_finish(struct near *n)
+{
+    CU_ASSERT_EQUAL(n->wrong, 0);
+    near_close(n);
+}
+
+struct fabric_memory near_add(struct near *n, void *base, uint64_t length)
+{
+    uint32_t before = n->memory_events;
+
+    CU_ASSERT_EQUAL_FATAL(
+        fabric_mem_add(n->fabric, base, length, FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE, 0), 0);
+    CU_ASSERT_TRUE_FATAL(near_until(n, &n->memory_events, before + 1));
+    return n->memory_event.memory;
+}
+
+int near_write_from(struct near *n, uint32_t index, const void *source, uint64_t length,
+                    uint64_t cookie)
+{
+    return fabric_post_write(
+        n->fabric,
+        &(struct fabric_write){
+            .peer = 1, .memory = index, .source = source, .length = length, .cookie = cookie});
 }

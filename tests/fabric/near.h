@@ -29,7 +29,7 @@ struct near_peer {
     uint32_t broken; /* how often the peer was reported broken */
     int status;      /* status of the last such event */
     uint32_t arrived;
-    uint32_t immediate;           /* immediate of immediate of the last arrival arrival */
+    uint32_t immediate;           /* immediate of the last arrival */
     uint32_t arrived_when_broken; /* arrivals before the peer was reported broken */
     uint32_t disorder;            /* arrivals out of order */
 };
@@ -46,13 +46,22 @@ struct near {
     int status[NEAR_COOKIES];
     uint32_t ended_count;
     uint32_t memory_events;
-    struct fabric_event memory_event; /* the last memory event memory event */
+    struct fabric_event memory_event; /* the last one */
     uint32_t wrong;                   /* impossible events */
 };
 
 /* Opens the near fabric and registers memory of each kind, filled with 0xa0 + kind. */
 bool near_open(struct near *n, const struct stream_config *config);
 void near_close(struct near *n);
+/* near_begin and near_finish are the same for tests, which fail where the fabric does not open, or
+ * where impossible events came. `config` NULL: room for NEAR_PEERS peers. */
+void near_begin(struct near *n, const struct stream_config *config);
+void near_finish(struct near *n);
+/* Registers memory that peers read and write, and waits until it is registered. */
+struct fabric_memory near_add(struct near *n, void *base, uint64_t length);
+/* Posts a write of these bytes to peer 1. Results as those of fabric_post_write. */
+int near_write_from(struct near *n, uint32_t index, const void *source, uint64_t length,
+                    uint64_t cookie);
 /* Polls once and returns the number of events. */
 int near_poll(struct near *n);
 /* Polls until the counter, which events change, has reached this value. */

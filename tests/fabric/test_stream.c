@@ -14,17 +14,6 @@
 
 static struct near near;
 
-static void open_near(void)
-{
-    CU_ASSERT_TRUE_FATAL(near_open(&near, &(struct stream_config){.peers_max = NEAR_PEERS}));
-}
-
-static void close_near(void)
-{
-    CU_ASSERT_EQUAL(near.wrong, 0);
-    near_close(&near);
-}
-
 /* Closes the socket by a reset, which drops unread bytes. */
 static void reset(int fd)
 {
@@ -202,7 +191,7 @@ static void break_rule(const struct row *row)
     struct stream_frame frame = row->frame;
     int fd, other;
 
-    open_near();
+    near_begin(&near, NULL);
     fd = raw_peer(&near, 1);
     other = raw_peer(&near, 2);
     ask_for(row->asked);
@@ -244,7 +233,7 @@ static void break_rule(const struct row *row)
         CU_ASSERT_TRUE(near_untouched(&near, (enum near_memory)i));
     close(fd);
     close(other);
-    close_near();
+    near_finish(&near);
 }
 
 /* An answer comes in parts. After each part the read has ended with `status`, or, where that is 1,
@@ -271,7 +260,7 @@ static void parts_of_an_answer(void)
         uint64_t came = 0;
         int fd, other, descriptor;
 
-        open_near();
+        near_begin(&near, NULL);
         fd = raw_peer(&near, 1);
         other = raw_peer(&near, 2);
         ask_for(A_READ);
@@ -295,7 +284,7 @@ static void parts_of_an_answer(void)
         CU_ASSERT_TRUE(raw_alive(&near, other));
         close(fd);
         close(other);
-        close_near();
+        near_finish(&near);
     }
 }
 
@@ -318,7 +307,7 @@ static void endless(void)
         .kind = STREAM_WRITE, .flags = STREAM_PLACED, .length = UINT64_MAX};
     int fd, other;
 
-    open_near();
+    near_begin(&near, NULL);
     fd = raw_peer(&near, 1);
     other = raw_peer(&near, 2);
     frame.key = near.registered[NEAR_ALL].key;
@@ -332,7 +321,7 @@ static void endless(void)
     CU_ASSERT_TRUE(near_until(&near, &near.peers[1].broken, 1));
     CU_ASSERT_EQUAL(near.peers[1].status, -ECONNRESET);
     close(other);
-    close_near();
+    near_finish(&near);
 }
 
 /* A peer reads no answers: the fabric holds at most 1024 of them for it, of reads and writes
@@ -348,7 +337,7 @@ static void unread_answers(void)
         uint32_t count = STREAM_ANSWERS + (row == READS ? MORE : 0);
         int fd, other, descriptor;
 
-        open_near();
+        near_begin(&near, NULL);
         fd = raw_peer(&near, 1);
         other = raw_peer(&near, 2);
         for (uint32_t i = 0; i < count; i++)
@@ -386,7 +375,7 @@ static void unread_answers(void)
         CU_ASSERT_TRUE(raw_alive(&near, other));
         close(fd);
         close(other);
-        close_near();
+        near_finish(&near);
     }
 }
 
@@ -408,7 +397,7 @@ static void pieces(void)
         uint64_t key;
         int fd;
 
-        open_near();
+        near_begin(&near, NULL);
         fd = raw_peer(&near, 1);
         key = near.registered[NEAR_ALL].key;
         words.first = (struct stream_frame){.kind = STREAM_WRITE,
@@ -446,7 +435,7 @@ static void pieces(void)
         CU_ASSERT_EQUAL(near.peers[1].disorder, 0);
         CU_ASSERT(near.fabric->received > 0);
         close(fd);
-        close_near();
+        near_finish(&near);
     }
 }
 
@@ -461,7 +450,7 @@ static void many_then_gone(void)
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
         int fd;
 
-        open_near();
+        near_begin(&near, NULL);
         near.room = rooms[i];
         fd = raw_peer(&near, 1);
         raw_announcements(&near, frames, MANY);
@@ -471,7 +460,7 @@ static void many_then_gone(void)
         CU_ASSERT_EQUAL(near.peers[1].arrived_when_broken, MANY);
         CU_ASSERT_EQUAL(near.peers[1].disorder, 0);
         CU_ASSERT_EQUAL(near.peers[1].status, -ECONNRESET);
-        close_near();
+        near_finish(&near);
     }
 }
 
@@ -504,7 +493,7 @@ static void hang_up(void)
         struct stream_frame frame = rows[i / 4].frame;
         int fd, other;
 
-        open_near();
+        near_begin(&near, NULL);
         fd = raw_peer(&near, 1);
         other = raw_peer(&near, 2);
         ask_for(asked);
@@ -530,7 +519,7 @@ static void hang_up(void)
         CU_ASSERT_EQUAL(near.peers[1].arrived, 0);
         CU_ASSERT_EQUAL(near.ended_count, asked != NOTHING);
         close(other);
-        close_near();
+        near_finish(&near);
     }
 }
 
@@ -543,7 +532,7 @@ static void gone_with_a_queue(void)
     for (int how = 0; how < 2; how++) {
         int fd, other;
 
-        open_near();
+        near_begin(&near, NULL);
         fd = raw_peer(&near, 1);
         other = raw_peer(&near, 2);
         for (uint32_t i = 0; i < READS; i++)
@@ -573,7 +562,7 @@ static void gone_with_a_queue(void)
         if (how == 1)
             close(fd);
         close(other);
-        close_near();
+        near_finish(&near);
     }
 }
 
