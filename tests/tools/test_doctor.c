@@ -287,7 +287,7 @@ static void unheard(void)
                        : daemon && status < 0 ? "no daemon serves at /two"
                                               : "");
             }
-            /* What another daemon has shown stays a finding. */
+            /* The finding about another daemon is reported all the same. */
             s->gone = (struct doctor_gone){.count = 1, .job = "j", .ranks = "2", .live = 7};
             expect("ranks", &facts, DOCTOR_WARN, "job j: rank 2 has ended");
         }
