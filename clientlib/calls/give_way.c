@@ -10,7 +10,9 @@
 enum {
     COMPUTES_NS = 20000,  /* less is not worth a yield */
     SUBMIT_NS = 1000,     /* more than most submissions take; a long copy counts as computing */
-    AGAIN_NS = 100000000, /* without yields, after two in vain */
+    AT_ONCE_MOST = 8,     /* so many yields in a row without computing: the program has changed */
+    VAIN_MOST = 4,        /* so many yields in vain in a row are not by chance */
+    AGAIN_NS = 100000000, /* no yields for so long after these */
 };
 
 /* Whether the program has computed since `since`, besides this many submissions. */
@@ -39,16 +41,16 @@ bool give_way_is_due(struct pwc_ctx *ctx)
     return give_way_is_here(ctx) && !channel_is_taken(&ctx->channel);
 }
 
-/* Notes whether a yield was in vain: the daemon has not run. One may be by chance. */
+/* Notes whether a yield was in vain: the daemon has not run. Some are by chance: the scheduler
+ * passes over a daemon that has had more than its share. */
 static void note_vain(struct give_way *g, bool vain, int64_t now)
 {
-    bool again = vain && g->vain;
-
-    if (again) {
-        g->burst = 0;
-        g->again_at = now + AGAIN_NS;
-    }
-    g->vain = vain && !again;
+    g->vain = vain ? g->vain + 1 : 0;
+    if (g->vain < VAIN_MOST)
+        return;
+    g->vain = 0;
+    g->burst = 0;
+    g->again_at = now + AGAIN_NS;
 }
 
 void give_way(struct pwc_ctx *ctx)
@@ -120,8 +122,11 @@ void give_way_pauses(struct pwc_ctx *ctx, int64_t now, bool owed)
         return;
     if (owed && has_computed(since, now, burst))
         g->burst = burst;
-    else if (g->gave != 0 && !has_computed(g->gave, now, 0))
-        g->burst = 0;
+    if (g->gave == 0)
+        return;
+    g->at_once = has_computed(g->gave, now, 0) ? 0 : g->at_once + 1;
+    if (g->at_once == AT_ONCE_MOST)
+        g->burst = g->at_once = 0;
 }
 
 void give_way_resumes(struct pwc_ctx *ctx, int64_t now)

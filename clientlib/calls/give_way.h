@@ -6,16 +6,17 @@
  *
  *     pause | submit, submit           | computes | pause: the daemon has taken nothing
  *     pause | submit, submit and yield | computes | ..     a burst of two, from now on
- *     pause | submit, submit and yield | pause             forgotten: the program waits at once
+ *     pause | submit, submit and yield | pause             the eighth in a row: forgotten
  *
  * Times of single submissions are not known. So a program that computes before it submits looks the
  * same to the library. Such a program waits soon after the yield, so the yield costs nothing. And
  * where a program computes between several submissions without a pause, the library yields only
- * after the last of them.
+ * after the last of them. A program may wait at once for some operations and compute during others,
+ * so the burst is not forgotten sooner.
  *
  * A yield reaches only threads of the same scheduler group (shm_ring/patience.h). A daemon of
  * another group gets its share of the processor without yields, and after a yield in vain it would
- * poll in that share. So after two yields in vain the library does not yield for 100 ms. After a
+ * poll in that share. So after four yields in vain the library does not yield for 100 ms. After a
  * long yield, which shows that another program computes on this processor, the library does not
  * yield for as long as patience says.
  *
@@ -35,9 +36,10 @@ struct give_way {
     uint64_t submitted_then; /* submissions when the last pause ended */
     int64_t resumed;         /* when the last pause ended */
     int64_t gave;            /* when the last burst since then ended; 0: none has */
-    bool vain;               /* the last yield has not let the daemon run */
+    uint32_t at_once;        /* yields in a row after which the program waited at once */
+    uint32_t vain;           /* yields in a row that have not let the daemon run */
     bool refused;            /* a call has been refused for lack of room */
-    int64_t again_at;        /* no yields before, because two were in vain */
+    int64_t again_at;        /* no yields before, because four were in vain */
 };
 
 /* Whether the daemon's progress thread runs on this processor. False where that is not known. */

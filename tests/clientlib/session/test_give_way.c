@@ -183,14 +183,14 @@ static void test_calls_in_vain(void)
 {
     world_open(HERE + 1);
     world.elsewhere = true;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
         submit();
         give_way(&world.ctx);
     }
-    CU_ASSERT_EQUAL(world.yields, 2);
+    CU_ASSERT_EQUAL(world.yields, 4);
     world.now += WAIT_NS;
     give_way(&world.ctx);
-    CU_ASSERT_EQUAL(world.yields, 3);
+    CU_ASSERT_EQUAL(world.yields, 5);
     world_close();
 }
 
@@ -279,20 +279,22 @@ static void test_bursts(void)
         {"psscp s", 0},       /* a burst of two */
         {"psscp ss", 1},
         {"psscp sscss", 2},
-        {"pscdp s", 0},            /* the daemon needed no help: it runs elsewhere, or was woken */
-        {"pcsp s", 1},             /* computed before it submitted: looks like computing after, */
-        {"pcsp csp s", 1},         /* and is forgotten once the program waits at once */
-        {"pscp sp s", 1},          /* waits at once after a burst: forgotten */
-        {"pscp ss s", 1},          /* a burst follows at once: forgotten */
-        {"pscp scp sp sc p s", 3}, /* and learned again */
-        {"pscscscp scscsc", 1},    /* computes after each of three: only each third yields */
-        {"pscp Dsc dsc", 1},       /* the first wakes the daemon, the second finds it awake */
-        {"pscp gsc hsc sc", 3},    /* one yield in vain may be by chance */
-        {"pscp gscsc hp scp sc", 2},        /* but not two */
-        {"pscp gscsc hp w scp sc", 3},      /* learned again when 100 ms have passed */
-        {"pscp gscsc hp w scp gsc hsc", 4}, /* and two are needed again */
-        {"pscp glsc hnscsc cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc sc",
-         2}, /* a long yield is not two */
+        {"pscdp s", 0}, /* the daemon needed no help: it runs elsewhere, or was woken */
+        {"pcsp s", 1},  /* computed before it submitted: looks like computing after, */
+        {"pscp sp sp sp sp sp sp sp s", 8},         /* waits at once after some bursts, */
+        {"pscp sp sp sp sp sp sp sp sp s s", 8},    /* and is forgotten after eight in a row */
+        {"pscp sp sp sp scp sp sp sp sp sp s", 10}, /* not in a row */
+        {"pscp ss s", 1},                           /* a burst follows at once: forgotten, */
+        {"pscp ss sp sc p s", 2},                   /* and learned again */
+        {"pscscscp scscsc", 1},     /* computes after each of three: only each third yields */
+        {"pscp Dsc dsc", 1},        /* the first wakes the daemon, the second finds it awake */
+        {"pscp gscscsc hsc sc", 5}, /* three yields in vain may be by chance, */
+        {"pscp gscsc hsc gscsc hsc sc", 7},           /* nor are two and two; */
+        {"pscp gscscscsc hp scp sc", 4},              /* but not four */
+        {"pscp gscscscsc hp w scp sc", 5},            /* learned again when 100 ms have passed, */
+        {"pscp gscscscsc hp w scp gscscsc hscsc", 9}, /* and four are needed again */
+        {"pscp glscsc hnscsc cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc sc",
+         2}, /* a long yield is not one in vain */
         {"psscp rs", 0},
         {"psscp rss", 1},
         {"pscp rsc rsc", 2}, /* replies belong to no burst */
