@@ -2,8 +2,8 @@
  * limit; rows_handlers.c sends these messages. */
 #include <pwc/handler.h>
 
-enum { COMPUTE, FAIL, REPLY, SEND, AGAIN, PAGES };
-enum { TURNS = 1500, PAGES_EACH = 16, PAGE = 4096, PAGES_ALL = 256 };
+enum { COMPUTE, FAIL, REPLY, SEND, AGAIN, PAGES, SCATTER };
+enum { TURNS = 1500, PAGES_EACH = 16, PAGE = 4096, PAGES_ALL = 256, SINGLE_BYTES = 128 };
 
 struct limits {
     uint64_t page; /* the page that is touched next */
@@ -37,6 +37,14 @@ static int touch(struct limits *s)
     return PWC_H_DROP;
 }
 
+/* Single bytes, each in a page of its own. */
+static int scatter(struct limits *s)
+{
+    const struct pwc_h_vector pages = {.block = 1, .stride = PAGE};
+
+    return pwc_h_scatter(s->memory, s->memory, SINGLE_BYTES, &pages) == 0 ? PWC_H_DROP : PWC_H_FAIL;
+}
+
 PWC_HANDLER int header(const struct pwc_h_packet *p, struct limits *s)
 {
     const uint64_t *args = p->header;
@@ -54,6 +62,8 @@ PWC_HANDLER int header(const struct pwc_h_packet *p, struct limits *s)
         return send(p, 32);
     case PAGES:
         return touch(s);
+    case SCATTER:
+        return scatter(s);
     }
     return PWC_H_DROP;
 }

@@ -1,6 +1,7 @@
 /*
- * Rows in which the daemon runs handlers (limits.c) that stay just below its limits. Rank 0 sends
- * messages without pause; rank 1 has the offload.
+ * Rows in which the daemon runs handlers (limits.c) that stay just below its limits: rank 0 sends
+ * messages without pause, and rank 1 has the offload. In the row "offloads" both ranks create
+ * offloads with as many targets as there may be, and destroy them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "tests/lib/rank.h"
 #include "tests/siege/row.h"
 
-enum { COMPUTE, FAIL, REPLY, SEND, AGAIN, PAGES }; /* as in limits.c */
+enum { COMPUTE, FAIL, REPLY, SEND, AGAIN, PAGES, SCATTER }; /* as in limits.c */
 
 #define INDEX     1u
 #define MIB       ((size_t)1 << 20)
@@ -43,6 +44,15 @@ static int load(pwc_client *client, pwc_program **out)
     return pwc_program_load(client, elf, size, NULL, out);
 }
 
+/* Prints why there is no offload. */
+static void no_offload(const struct rank *r, int rc)
+{
+    char text[256] = "";
+
+    pwc_error_text(r->client, text, sizeof(text));
+    fprintf(stderr, "attacker: no offload: %s (%s)\n", pwc_strerror(rc), text);
+}
+
 /* The target only enables its offload again when a handler took too long, and gives back the pages
  * that its handlers touch. */
 static void be_target(struct attack *a, struct rank *r, unsigned way)
@@ -60,10 +70,7 @@ static void be_target(struct attack *a, struct rank *r, unsigned way)
     if (rc == 0)
         rc = pwc_offload_create(r->ctx, &attr, &offload);
     if (rc < 0) {
-        char text[256] = "";
-
-        pwc_error_text(r->client, text, sizeof(text));
-        fprintf(stderr, "attacker: no offload: %s (%s)\n", pwc_strerror(rc), text);
+        no_offload(r, rc);
         return;
     }
     attack_begins(a);
@@ -115,6 +122,31 @@ static void flood(struct attack *a, unsigned way)
     }
 }
 
+static void run_offloads(struct attack *a)
+{
+    static pwc_remote *targets[PWC_OFFLOAD_TARGETS_MAX];
+    struct pwc_offload_attr attr = {
+        .index = INDEX, .targets = targets, .target_count = PWC_OFFLOAD_TARGETS_MAX};
+    pwc_offload *offload;
+    struct rank r;
+    int rc;
+
+    if (rank_attach(&r, a->sockets[a->process], a->job, a->process, 2, MIB) < 0 ||
+        rank_bind_other(&r) < 0)
+        return;
+    for (unsigned i = 0; i < PWC_OFFLOAD_TARGETS_MAX; i++)
+        targets[i] = r.remote;
+    rc = load(r.client, &attr.program);
+    attack_begins(a);
+    while (rc == 0) {
+        rc = pwc_offload_create(r.ctx, &attr, &offload);
+        attack_counts(a, rc);
+        if (rc == 0)
+            rc = pwc_offload_destroy(offload);
+    }
+    no_offload(&r, rc);
+}
+
 static void run_compute(struct attack *a)
 {
     flood(a, COMPUTE);
@@ -145,6 +177,11 @@ static void run_pages(struct attack *a)
     flood(a, PAGES);
 }
 
+static void run_scatter(struct attack *a)
+{
+    flood(a, SCATTER);
+}
+
 #define ON "--handlers on"
 
 const struct row rows_handlers[] = {
@@ -154,5 +191,7 @@ const struct row rows_handlers[] = {
     {"h-send", "handlers that send eight puts each", 2, 0, ON, run_send},
     {"h-again", "handlers that find no room to send", 2, 0, ON, run_again},
     {"h-pages", "handlers whose state their client tries to give back", 2, 0, ON, run_pages},
+    {"h-scatter", "handlers that copy single bytes to pages of their own", 2, 0, ON, run_scatter},
+    {"offloads", "creates offloads with 1024 targets, and destroys them", 2, 0, ON, run_offloads},
     {0},
 };
