@@ -314,3 +314,32 @@ void hall_run(struct hall *h)
         end_instance(h, &h->engine[0].records[row]);
     }
 }
+
+int hall_sum(struct hall *h, uint32_t rank, const uint64_t *in, uint64_t *out, size_t n,
+             pwc_cid lid)
+{
+    return pwc_team_allreduce(hall_team(h, rank), in, out, n, PWC_U64, PWC_ADD, lid, 0);
+}
+
+bool hall_text_has(struct hall *h, uint32_t rank, const char *words)
+{
+    char text[300];
+
+    CU_ASSERT_TRUE(pwc_team_error_text(hall_team(h, rank), text, sizeof(text)) < sizeof(text));
+    return strstr(text, words) != NULL;
+}
+
+void hall_expect_broken(struct hall *h, uint32_t rank, unsigned under_way, int status)
+{
+    struct pwc_event event;
+    uint64_t word = 0;
+
+    for (unsigned i = 0; i < under_way; i++) {
+        CU_ASSERT_EQUAL_FATAL(hall_probe(h, rank, &event), 1);
+        CU_ASSERT_EQUAL(event.status, status);
+        CU_ASSERT_EQUAL(event.length, 0);
+    }
+    CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, rank, &word, &word, 1, PWC_CID_NONE), status);
+    CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 0);
+}

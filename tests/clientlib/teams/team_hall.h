@@ -6,11 +6,14 @@
 #ifndef PWC_TESTS_CLIENTLIB_TEAM_HALL_H
 #define PWC_TESTS_CLIENTLIB_TEAM_HALL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "clientlib/teams/team.h"
 #include "tests/clientlib/session/fake_session.h"
 
 enum { HALL_RANKS = 40, HALL_ENGINES = 9, HALL_WINDOW_MAX = 64 };
+/* The number of elements of 8 bytes in a slice, where each engine has one member. */
+enum { HALL_SLICE = TEAM_INPUT_MAX / 8 };
 
 struct hall_member {
     struct pwc_client client;
@@ -60,5 +63,13 @@ static inline struct pwc_team *hall_team(struct hall *h, uint32_t rank)
 
 /* Probes for the next local event of a member. Returns 1, 0, or an error. */
 int hall_probe(struct hall *h, uint32_t rank, struct pwc_event *event);
+
+/* A member calls for the sum of n elements. Returns what the call returns. */
+int hall_sum(struct hall *h, uint32_t rank, const uint64_t *in, uint64_t *out, size_t n,
+             pwc_cid lid);
+/* Whether the text of the team's last error has these words. */
+bool hall_text_has(struct hall *h, uint32_t rank, const char *words);
+/* Checks that each call under way ends once, with this status, and that later calls are refused. */
+void hall_expect_broken(struct hall *h, uint32_t rank, unsigned under_way, int status);
 
 #endif

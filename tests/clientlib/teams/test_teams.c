@@ -1,6 +1,6 @@
 /*
  * Teams in the library, over engines of the test's own: how many calls may be under way, how their
- * ends are reported, sleepers, and teams that break.
+ * ends are reported, sleepers, and teams that break. Areas that make no sense: test_team_words.c.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -20,20 +20,6 @@ void __wrap_give_way(struct pwc_ctx *ctx)
 {
     gave_way++;
     __real_give_way(ctx);
-}
-
-static int sum(struct hall *h, uint32_t rank, const uint64_t *in, uint64_t *out, size_t n,
-               pwc_cid lid)
-{
-    return pwc_team_allreduce(hall_team(h, rank), in, out, n, PWC_U64, PWC_ADD, lid, 0);
-}
-
-static bool text_has(struct hall *h, uint32_t rank, const char *words)
-{
-    char text[300];
-
-    CU_ASSERT_TRUE(pwc_team_error_text(hall_team(h, rank), text, sizeof(text)) < sizeof(text));
-    return strstr(text, words) != NULL;
 }
 
 /* The first of many calls gives the processor to the daemon, so that its letters leave before the
@@ -71,12 +57,13 @@ static void window(uint32_t engines)
             in[rank] = rank + lap;
             for (uint64_t i = 0; i < WINDOW; i++) {
                 CU_ASSERT_EQUAL_FATAL(
-                    sum(h, rank, &in[rank], &out[rank][i], 1, pwc_cid_u64(100 + i)), 0);
+                    hall_sum(h, rank, &in[rank], &out[rank][i], 1, pwc_cid_u64(100 + i)), 0);
                 in[rank] *= 3; /* the input may be used again */
             }
             if (engines > 1 ||
                 rank < 3) /* where the last to come makes an end, its calls are over */
-                CU_ASSERT_EQUAL(sum(h, rank, &in[rank], &out[rank][0], 1, PWC_CID_NONE), -EAGAIN);
+                CU_ASSERT_EQUAL(hall_sum(h, rank, &in[rank], &out[rank][0], 1, PWC_CID_NONE),
+                                -EAGAIN);
         }
         hall_run(h);
         for (uint32_t rank = 0; rank < 4; rank++) {
@@ -128,10 +115,10 @@ static void data_rows(uint32_t engines)
         memset(out, 0, sizeof(out));
         for (uint32_t rank = 0; rank < 3; rank++) {
             for (uint64_t i = 0; i <= TEAM_DATA_ROWS; i++)
-                CU_ASSERT_EQUAL_FATAL(sum(h, rank, in, out[rank][i], 10, pwc_cid_u64(i)), 0);
-            CU_ASSERT_EQUAL(
-                sum(h, rank, in, out[rank][TEAM_DATA_ROWS + 1], 5, pwc_cid_u64(TEAM_DATA_ROWS + 1)),
-                0);
+                CU_ASSERT_EQUAL_FATAL(hall_sum(h, rank, in, out[rank][i], 10, pwc_cid_u64(i)), 0);
+            CU_ASSERT_EQUAL(hall_sum(h, rank, in, out[rank][TEAM_DATA_ROWS + 1], 5,
+                                     pwc_cid_u64(TEAM_DATA_ROWS + 1)),
+                            0);
         }
         CU_ASSERT_EQUAL(hall_team(h, 0)->begun, lap * (TEAM_DATA_ROWS + 2) - 2);
         take_ends(h, out, 0, TEAM_DATA_ROWS);
@@ -182,7 +169,7 @@ static void ends(void)
     pwc_request *r;
 
     memset(long_id, 9, sizeof(long_id));
-    CU_ASSERT_EQUAL(sum(h, 0, &in, out, 1, pwc_cid_bytes(long_id, sizeof(long_id))), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 0, &in, out, 1, pwc_cid_bytes(long_id, sizeof(long_id))), 0);
     memset(long_id, 0, sizeof(long_id));
     CU_ASSERT_EQUAL(pwc_team_allreduce(hall_team(h, 1), &in, out + 1, 1, PWC_U64, PWC_ADD,
                                        PWC_CID_NONE, PWC_NO_LCE),
@@ -195,10 +182,10 @@ static void ends(void)
 
     CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &r), 0);
     for (unsigned i = 0; i < 3; i++)
-        CU_ASSERT_EQUAL(sum(h, 0, &in, out, 1, pwc_cid_request(r)), 0);
+        CU_ASSERT_EQUAL(hall_sum(h, 0, &in, out, 1, pwc_cid_request(r)), 0);
     CU_ASSERT_EQUAL(pwc_test(r, &status), 0);
     for (unsigned i = 0; i < 3; i++)
-        CU_ASSERT_EQUAL(sum(h, 1, &in, out + 1, 1, pwc_cid_u64(i)), 0);
+        CU_ASSERT_EQUAL(hall_sum(h, 1, &in, out + 1, 1, pwc_cid_u64(i)), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_test(r, &status), 1);
     CU_ASSERT_EQUAL(status.count, 3);
     CU_ASSERT_EQUAL(status.status, 0);
@@ -206,7 +193,7 @@ static void ends(void)
     CU_ASSERT_EQUAL(pwc_request_free(r), 0);
     /* A request of another context is refused. */
     CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &r), 0);
-    CU_ASSERT_EQUAL(sum(h, 1, &in, out, 1, pwc_cid_request(r)), -EINVAL);
+    CU_ASSERT_EQUAL(hall_sum(h, 1, &in, out, 1, pwc_cid_request(r)), -EINVAL);
     hall_free(h);
 }
 
@@ -245,7 +232,7 @@ static void persistent(void)
     }
     for (uint32_t rank = 0; rank < 3; rank++) {
         CU_ASSERT_EQUAL(pwc_team_free(hall_team(h, rank)), -EBUSY);
-        CU_ASSERT_TRUE(text_has(h, rank, "persistent"));
+        CU_ASSERT_TRUE(hall_text_has(h, rank, "persistent"));
         CU_ASSERT_EQUAL(pwc_request_free(r[rank]), 0);
     }
     hall_free(h);
@@ -387,27 +374,11 @@ static void refusals(void)
     CU_ASSERT_EQUAL(pwc_team_size(t), 2);
     CU_ASSERT_EQUAL(pwc_team_small_max(t), TEAM_DATA_BYTES / 2);
 
-    CU_ASSERT_EQUAL(sum(h, 0, in, out, 1, pwc_cid_u64(3)), 0);
-    CU_ASSERT_EQUAL(sum(h, 1, in, out, 1, pwc_cid_u64(3)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 0, in, out, 1, pwc_cid_u64(3)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 1, in, out, 1, pwc_cid_u64(3)), 0);
     CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 1);
     CU_ASSERT_EQUAL(event.status, 0);
     hall_free(h);
-}
-
-/* Checks that each call under way ends once, with this status, and that later calls are refused. */
-static void expect_broken(struct hall *h, uint32_t rank, unsigned under_way, int status)
-{
-    struct pwc_event event;
-    uint64_t word = 0;
-
-    for (unsigned i = 0; i < under_way; i++) {
-        CU_ASSERT_EQUAL_FATAL(hall_probe(h, rank, &event), 1);
-        CU_ASSERT_EQUAL(event.status, status);
-        CU_ASSERT_EQUAL(event.length, 0);
-    }
-    CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 0);
-    CU_ASSERT_EQUAL(sum(h, rank, &word, &word, 1, PWC_CID_NONE), status);
-    CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 0);
 }
 
 static void mismatch(uint32_t engines)
@@ -417,24 +388,24 @@ static void mismatch(uint32_t engines)
     struct pwc_event event;
 
     for (uint32_t rank = 0; rank < 3; rank++)
-        CU_ASSERT_EQUAL(sum(h, rank, in, out[rank], 1, pwc_cid_u64(0)), 0);
+        CU_ASSERT_EQUAL(hall_sum(h, rank, in, out[rank], 1, pwc_cid_u64(0)), 0);
     hall_run(h);
     for (uint32_t rank = 0; rank < 3; rank++)
         CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 1);
-    CU_ASSERT_EQUAL(sum(h, 0, in, out[0], 2, pwc_cid_u64(0)), 0);
-    CU_ASSERT_EQUAL(sum(h, 1, in, out[1], 1, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 0, in, out[0], 2, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 1, in, out[1], 1, pwc_cid_u64(0)), 0);
     if (engines == 1) /* else it came last on its engine, and has noticed */
-        CU_ASSERT_EQUAL(sum(h, 1, in, out[1], 1, pwc_cid_u64(0)), 0);
-    CU_ASSERT_EQUAL(sum(h, 2, in, out[2], 2, pwc_cid_u64(0)), 0);
+        CU_ASSERT_EQUAL(hall_sum(h, 1, in, out[1], 1, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 2, in, out[2], 2, pwc_cid_u64(0)), 0);
     hall_run(h);
     CU_ASSERT_EQUAL(h->mismatches, 1);
-    expect_broken(h, 0, 1, -EBADMSG);
-    expect_broken(h, 1, engines == 1 ? 2 : 1, -EBADMSG);
-    expect_broken(h, 2, 1, -EBADMSG);
+    hall_expect_broken(h, 0, 1, -EBADMSG);
+    hall_expect_broken(h, 1, engines == 1 ? 2 : 1, -EBADMSG);
+    hall_expect_broken(h, 2, 1, -EBADMSG);
     for (uint32_t rank = 0; rank < 3; rank++) {
-        CU_ASSERT_TRUE(text_has(h, rank, "call 1 of the team"));
-        CU_ASSERT_TRUE(text_has(h, rank, "allreduce of 2 u64 by add"));
-        CU_ASSERT_TRUE(text_has(h, rank, "allreduce of 1 u64 by add at member 1"));
+        CU_ASSERT_TRUE(hall_text_has(h, rank, "call 1 of the team"));
+        CU_ASSERT_TRUE(hall_text_has(h, rank, "allreduce of 2 u64 by add"));
+        CU_ASSERT_TRUE(hall_text_has(h, rank, "allreduce of 1 u64 by add at member 1"));
     }
     hall_free(h);
 }
@@ -457,7 +428,7 @@ static void free_is_no_barrier(void)
     hall_run(h);
     CU_ASSERT_EQUAL_FATAL(hall_probe(h, 1, &event), 1);
     CU_ASSERT_EQUAL(event.status, -EBADMSG);
-    CU_ASSERT_TRUE(text_has(h, 1, "was barrier at member 1, and pwc_team_free at member 0"));
+    CU_ASSERT_TRUE(hall_text_has(h, 1, "was barrier at member 1, and pwc_team_free at member 0"));
     hall_free(h);
 }
 
@@ -471,8 +442,8 @@ static void forged(void)
     struct hall *h = hall_new(3, 2, HALL_BLOCKS, WINDOW);
 
     hall_break(h, &reason);
-    expect_broken(h, 0, 0, -EBADMSG);
-    CU_ASSERT_TRUE(text_has(h, 0, "call 5 of the team, barrier, does not fit the others'"));
+    hall_expect_broken(h, 0, 0, -EBADMSG);
+    CU_ASSERT_TRUE(hall_text_has(h, 0, "call 5 of the team, barrier, does not fit the others'"));
     hall_free(h);
 }
 
@@ -487,17 +458,17 @@ static void death_of(uint32_t rank, const char *text)
     struct pwc_status status;
 
     CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &r), 0);
-    CU_ASSERT_EQUAL(sum(h, 0, &in, &out, 1, pwc_cid_request(r)), 0);
-    CU_ASSERT_EQUAL(sum(h, 1, &in, &out, 1, pwc_cid_u64(1)), 0);
-    CU_ASSERT_EQUAL(sum(h, 1, &in, &out, 1, pwc_cid_u64(1)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 0, &in, &out, 1, pwc_cid_request(r)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 1, &in, &out, 1, pwc_cid_u64(1)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 1, &in, &out, 1, pwc_cid_u64(1)), 0);
     hall_break(h, &reason);
     CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 1);
     CU_ASSERT_EQUAL_FATAL(pwc_request_wait(r, &status, 1000), 1);
     CU_ASSERT_EQUAL(status.status, -EHOSTDOWN);
-    expect_broken(h, 0, 0, -EHOSTDOWN);
-    expect_broken(h, 1, 2, -EHOSTDOWN);
-    CU_ASSERT_TRUE(text_has(h, 0, text));
-    CU_ASSERT_TRUE(text_has(h, 1, "pwc_team_shrink"));
+    hall_expect_broken(h, 0, 0, -EHOSTDOWN);
+    hall_expect_broken(h, 1, 2, -EHOSTDOWN);
+    CU_ASSERT_TRUE(hall_text_has(h, 0, text));
+    CU_ASSERT_TRUE(hall_text_has(h, 1, "pwc_team_shrink"));
     hall_free(h);
 }
 
@@ -517,12 +488,12 @@ static void sleepers(void)
     for (unsigned lap = 0; lap < 3; lap++) {
         h->wakes = 0;
         for (uint32_t rank = 0; rank < 2; rank++)
-            CU_ASSERT_EQUAL(sum(h, rank, &in, &out[rank], 1, pwc_cid_u64(0)), 0);
+            CU_ASSERT_EQUAL(hall_sum(h, rank, &in, &out[rank], 1, pwc_cid_u64(0)), 0);
         if (lap > 0)
             CU_ASSERT_EQUAL(teams_arm(h->members[0].ctx), 0);
         if (lap == 2)
             teams_disarm(h->members[0].ctx);
-        CU_ASSERT_EQUAL(sum(h, 2, &in, &out[2], 1, pwc_cid_u64(0)), 0);
+        CU_ASSERT_EQUAL(hall_sum(h, 2, &in, &out[2], 1, pwc_cid_u64(0)), 0);
         hall_run(h);
         CU_ASSERT_EQUAL(h->wakes, lap == 1);
         CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 1); /* an instance has ended */
@@ -596,12 +567,12 @@ static void members_are_awaited(uint32_t engines)
 
     CU_ASSERT_FALSE(teams_await_members(ctx));
     for (unsigned lap = 0; lap < 2 * WINDOW; lap++) {
-        CU_ASSERT_EQUAL(sum(h, 0, &in, &out[0], 1, pwc_cid_u64(0)), 0);
+        CU_ASSERT_EQUAL(hall_sum(h, 0, &in, &out[0], 1, pwc_cid_u64(0)), 0);
         CU_ASSERT_TRUE(teams_await_members(ctx));
-        CU_ASSERT_EQUAL(sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
+        CU_ASSERT_EQUAL(hall_sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
         CU_ASSERT_EQUAL(teams_await_members(ctx), engines == 1);
-        CU_ASSERT_EQUAL(sum(h, 2, &in, &out[2], 1, pwc_cid_u64(0)), 0);
-        CU_ASSERT_EQUAL(sum(h, 3, &in, &out[3], 1, pwc_cid_u64(0)), 0);
+        CU_ASSERT_EQUAL(hall_sum(h, 2, &in, &out[2], 1, pwc_cid_u64(0)), 0);
+        CU_ASSERT_EQUAL(hall_sum(h, 3, &in, &out[3], 1, pwc_cid_u64(0)), 0);
         hall_run(h);
         for (uint32_t rank = 0; rank < 4; rank++)
             CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 1);
@@ -624,11 +595,11 @@ static void sleepers_for_room(void)
     uint64_t in = 1, out[2];
     struct pwc_event event;
 
-    CU_ASSERT_EQUAL(sum(h, 0, &in, &out[0], 1, pwc_cid_u64(0)), 0);
-    CU_ASSERT_EQUAL(sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 0, &in, &out[0], 1, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
     CU_ASSERT_EQUAL(hall_probe(h, 1, &event), 1);
-    CU_ASSERT_EQUAL(sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
-    CU_ASSERT_EQUAL(sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), -EAGAIN); /* the window is 1 */
+    CU_ASSERT_EQUAL(hall_sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), -EAGAIN); /* the window is 1 */
     CU_ASSERT_TRUE(h->members[1].ctx->give_way.refused); /* so a probe that finds nothing yields */
     CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 0);
     CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 1);
@@ -637,7 +608,7 @@ static void sleepers_for_room(void)
     CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 1);
     CU_ASSERT_EQUAL(hall_probe(h, 1, &event), 0); /* the call begins */
     CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 0);
-    CU_ASSERT_EQUAL(sum(h, 0, &in, &out[0], 1, pwc_cid_u64(0)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 0, &in, &out[0], 1, pwc_cid_u64(0)), 0);
     CU_ASSERT_EQUAL(hall_probe(h, 1, &event), 1);
     CU_ASSERT_EQUAL(out[1], 2);
     hall_free(h);
@@ -653,7 +624,7 @@ static void shutdown(void)
 
     CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &plain), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_team_barrier_init(hall_team(h, 0), PWC_CID_NONE, &again), 0);
-    CU_ASSERT_EQUAL(sum(h, 0, &in, &out, 1, pwc_cid_request(plain)), 0);
+    CU_ASSERT_EQUAL(hall_sum(h, 0, &in, &out, 1, pwc_cid_request(plain)), 0);
     CU_ASSERT_EQUAL(pwc_start(again), 0);
     atomic_store(&h->members[0].daemon.shared->state, SESSION_CLOSED);
     CU_ASSERT_EQUAL_FATAL(pwc_request_wait(plain, &status, 1000), 1);
@@ -724,21 +695,18 @@ static void sleeps_beside_events(void)
     hall_free(h);
 }
 
-/* The number of elements of 8 bytes in a slice, where each engine has one member. */
-enum { SLICE = TEAM_INPUT_MAX / 8 };
-
 /* A member that only gives a long operand begins further slices as the engine ends earlier ones.
  * Later calls wait for their turn, as many as the window allows. */
 static void slices_of_a_giver(void)
 {
     struct hall *h = hall_new(2, 2, HALL_BLOCKS, 4);
-    static uint64_t in[2][10 * SLICE], out[10 * SLICE];
+    static uint64_t in[2][10 * HALL_SLICE], out[10 * HALL_SLICE];
     struct pwc_ctx *ctx = h->members[1].ctx;
     struct pwc_event event;
     unsigned ended = 0;
 
     for (uint32_t rank = 0; rank < 2; rank++)
-        CU_ASSERT_EQUAL(pwc_team_reduce(hall_team(h, rank), in[rank], out, 10 * SLICE, PWC_U64,
+        CU_ASSERT_EQUAL(pwc_team_reduce(hall_team(h, rank), in[rank], out, 10 * HALL_SLICE, PWC_U64,
                                         PWC_ADD, 0, pwc_cid_u64(0), 0),
                         0);
     for (uint64_t i = 1; i < 4; i++)
@@ -758,195 +726,6 @@ static void slices_of_a_giver(void)
     CU_ASSERT_EQUAL(ended, 4);
     CU_ASSERT_EQUAL(teams_arm(ctx), 0);
     hall_free(h);
-}
-
-/* Checks that member 0, whose call has ended with -EPROTO, has reported this to its daemon: so the
- * other members' calls end, too. */
-static void expect_reported(struct hall *h, uint32_t under_way)
-{
-    hall_run(h);
-    CU_ASSERT_EQUAL(h->mismatches, 1);
-    CU_ASSERT_TRUE(text_has(h, 0, "makes no sense"));
-    for (uint32_t rank = 1; rank < h->size; rank++) {
-        expect_broken(h, rank, under_way, -EBADMSG);
-        CU_ASSERT_TRUE(
-            text_has(h, rank, under_way > 0 ? "does not fit the others'" : "makes no sense"));
-    }
-}
-
-/* A forged result says that the longest block is shorter than our own, or longer than any may be:
- * the call ends with -EPROTO. */
-static void longest_that_lies_by(uint64_t forged_length)
-{
-    static const size_t lens[2] = {8, 8}, offsets[2] = {0, 8}, huge[2] = {8, SIZE_MAX / 4};
-    struct hall *h = hall_new(2, 2, HALL_BLOCKS, 4);
-    struct team_area *a = &h->engine[0].area;
-    uint64_t in[2] = {1, 2}, out[2] = {3, 3};
-    pwc_team *t = hall_team(h, 0);
-    struct pwc_event event;
-
-    CU_ASSERT_EQUAL(pwc_team_alltoallv(t, in, huge, offsets, out, lens, offsets, PWC_CID_NONE, 0),
-                    -EMSGSIZE);
-    CU_ASSERT_EQUAL(pwc_team_alltoallv(t, in, lens, offsets, out, huge, offsets, PWC_CID_NONE, 0),
-                    -EMSGSIZE);
-    for (uint32_t rank = 0; rank < 2; rank++)
-        CU_ASSERT_EQUAL(pwc_team_alltoallv(hall_team(h, rank), in, lens, offsets, out, lens,
-                                           offsets, pwc_cid_u64(1), 0),
-                        0);
-    memcpy(team_row(a, 0)->result.data, &forged_length, 8);
-    team_end(a, 0, 0, 8);
-    CU_ASSERT_EQUAL_FATAL(hall_probe(h, 0, &event), 1);
-    CU_ASSERT_EQUAL(event.status, -EPROTO);
-    CU_ASSERT_EQUAL(out[0], 3);
-    h->held = true; /* the test's engines do not check what they read */
-    expect_reported(h, 1);
-    hall_free(h);
-}
-
-static void longest_that_lies(void)
-{
-    longest_that_lies_by(7);
-    longest_that_lies_by(UINT64_MAX);
-}
-
-/* Forged counts and words that make no sense to member 0, when it calls or while it waits, end the
- * calls of all. */
-static void reported(void)
-{
-    enum { ARRIVED, LINE, TAKEN, DONE, BROKEN, FORGERIES };
-    uint64_t in = 1, out[4];
-
-    for (int forgery = ARRIVED; forgery < FORGERIES; forgery++) {
-        struct hall *h = hall_new(4, 2, HALL_BLOCKS, WINDOW);
-        struct team_row *row = team_row(&h->engine[0].area, 0);
-        struct pwc_event event;
-
-        h->held = true;
-        for (uint32_t rank = 1; rank < 4 && forgery != BROKEN; rank++)
-            CU_ASSERT_EQUAL(sum(h, rank, &in, &out[rank], 1, pwc_cid_u64(1)), 0);
-        if (forgery == ARRIVED)
-            atomic_store(&row->counts.arrived, 9);
-        if (forgery == LINE)
-            atomic_store(&row->lines[1].sequence, 9);
-        if (forgery == TAKEN)
-            atomic_store(&row->counts.taken, 99);
-        if (forgery == BROKEN)
-            atomic_store(&h->engine[0].area.shared->broken.status, 99);
-        CU_ASSERT_EQUAL(sum(h, 0, &in, &out[0], 1, pwc_cid_u64(1)),
-                        forgery == BROKEN ? -EPROTO : 0);
-        if (forgery == DONE)
-            atomic_store(&row->result.done, 99);
-        CU_ASSERT_EQUAL(hall_probe(h, 0, &event), forgery != BROKEN);
-        CU_ASSERT_TRUE(forgery == BROKEN || event.status == -EPROTO);
-        atomic_store(&row->result.done, 0); /* else member 1 would see these, too */
-        atomic_store(&h->engine[0].area.shared->broken.status, 0);
-        expect_reported(h, forgery != BROKEN);
-        hall_free(h);
-    }
-}
-
-/* The report waits until there is room for it. */
-static void report_without_room(void)
-{
-    struct hall *h = hall_new(2, 2, HALL_BLOCKS, WINDOW);
-    struct pwc_ctx *ctx = h->members[0].ctx;
-    const struct submit_record any = {.kind = SUBMIT_TEAM_WAKE};
-    uint64_t in = 1, out[2];
-    struct pwc_event event;
-    uint8_t *at;
-
-    h->held = true;
-    for (uint32_t rank = 0; rank < 2; rank++)
-        CU_ASSERT_EQUAL(sum(h, rank, &in, &out[rank], 1, pwc_cid_u64(1)), 0);
-    atomic_store(&team_row(&h->engine[0].area, 0)->result.done, 99);
-    CU_ASSERT_EQUAL_FATAL(channel_begin(&ctx->channel, &ctx->channel.submit, &any, &at), 0);
-    team_progress(hall_team(h, 0));
-    CU_ASSERT_EQUAL(hall_team(h, 0)->status, -EPROTO);
-    CU_ASSERT_EQUAL(teams_arm(ctx), 0);
-    teams_disarm(ctx);
-    channel_cancel(&ctx->channel, &ctx->channel.submit);
-    CU_ASSERT_EQUAL(teams_arm(ctx), 1);
-    CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 1);
-    CU_ASSERT_EQUAL(event.status, -EPROTO);
-    expect_reported(h, 1);
-    hall_free(h);
-}
-
-/* A forged row seems to be free although our own call in it has not been taken: no new call begins
- * there. */
-static void row_that_lies(void)
-{
-    struct hall *h = hall_new(2, 1, HALL_BLOCKS, 1);
-    struct team_row *row = team_row(&h->engine[0].area, 0);
-    uint64_t in = 1, out;
-    struct pwc_event event;
-
-    CU_ASSERT_EQUAL(sum(h, 0, &in, &out, 1, pwc_cid_u64(1)), 0);
-    atomic_store(&row->result.done, 1);
-    atomic_store(&row->counts.taken, 2);
-    CU_ASSERT_EQUAL(sum(h, 0, &in, &out, 1, pwc_cid_u64(2)), -EAGAIN);
-    CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 1);
-    CU_ASSERT_EQUAL(event.id, 1);
-    hall_free(h);
-}
-
-/* As above with slices: no slice begins in the row of a slice whose result was not taken. */
-static void row_of_a_slice_that_lies(void)
-{
-    struct hall *h = hall_new(2, 1, HALL_BLOCKS, 2);
-    struct team_area *a = &h->engine[0].area;
-    static uint64_t in[SLICE + 100], out[SLICE + 100]; /* three slices with two members */
-    pwc_team *t = hall_team(h, 0);
-
-    CU_ASSERT_EQUAL(sum(h, 0, in, out, SLICE + 100, pwc_cid_u64(1)), 0);
-    CU_ASSERT_EQUAL(t->begun, 2);
-    memset(a->data[0].result, 1, sizeof(a->data[0].result));
-    atomic_store(&team_row(a, 0)->result.done, 1);
-    atomic_store(&team_row(a, 0)->counts.taken, 2);
-    CU_ASSERT_EQUAL(pwc_team_barrier(t, pwc_cid_u64(2), 0), 0);
-    CU_ASSERT_EQUAL(out[0], UINT64_C(0x0101010101010101));
-    CU_ASSERT_EQUAL(out[SLICE], 0);
-    hall_free(h);
-}
-
-/*
- * A hostile member writes anything anywhere into the area, between and during calls: other members
- * may get wrong data or errors, but each call returns, and no memory outside the area is touched.
- */
-static void hostile_words(void)
-{
-    unsigned seed = 11;
-    unsigned rounds = 300;
-
-    for (unsigned round = 0; round < rounds; round++) {
-        uint32_t engines = 1 + round % 2;
-        struct hall *h = hall_new(4, engines, HALL_BLOCKS, 4);
-        static uint64_t in[64], out[64];
-        struct pwc_event event;
-
-        h->held = true; /* the test's engines do not check what they read */
-        for (unsigned step = 0; step < 60; step++) {
-            uint64_t n = (unsigned)rand_r(&seed) % 3 == 0 ? 20 : 1;
-
-            for (uint32_t rank = 0; rank < 4; rank++) {
-                struct hall_engine *e = &h->engine[h->members[rank].engine];
-                uint64_t words = team_data_offset(e->members, 4) / 8;
-                uint64_t *area = e->mapping.base;
-
-                (void)sum(h, rank, in, out, n, pwc_cid_u64(0));
-                if (rand_r(&seed) % 4 == 0)
-                    area[3 + (uint64_t)rand_r(&seed) % (words - 3)] =
-                        rand_r(&seed) % 2 ? (uint64_t)rand_r(&seed) % 9
-                                          : (uint64_t)rand_r(&seed) << 33 | 1;
-                (void)teams_arm(h->members[rank].ctx);
-                teams_disarm(h->members[rank].ctx);
-                while (hall_probe(h, rank, &event) == 1)
-                    ;
-            }
-            hall_run(h);
-        }
-        hall_free(h);
-    }
 }
 
 int main(void)
@@ -973,12 +752,6 @@ int main(void)
                            {"the session ends after an operation", shutdown_after_an_end},
                            {"a wait sleeps beside events", sleeps_beside_events},
                            {"slices of a giver", slices_of_a_giver},
-                           {"longest that lies", longest_that_lies},
-                           {"areas that make no sense are reported", reported},
-                           {"a report without room", report_without_room},
-                           {"row that lies", row_that_lies},
-                           {"row of a slice that lies", row_of_a_slice_that_lies},
-                           {"hostile words", hostile_words},
                            CU_TEST_INFO_NULL};
 
     return suite_run("teams", tests);
