@@ -330,11 +330,20 @@ static void test_several_sockets(void)
     }
 }
 
+/* Writes the paths of `count` sockets at which no daemon serves, as pwcrun --hold does. */
+static void name_sockets(char *out, size_t size, unsigned count)
+{
+    size_t used = 0;
+    for (unsigned i = 0; i < count; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s/no/%u", i > 0 ? ":" : "", i);
+}
+
 /* Guards which daemons pwcctl asks where the command line names none: that of PWC_SOCKET, else all
- * of PWC_SOCKETS. */
+ * of PWC_SOCKETS, which are as many as pwcrun starts nodes, 256. */
 static void test_sockets_of_the_environment(void)
 {
-    static const struct {
+    char most[4096], over[4096];
+    const struct {
         const char *one, *held, *word, *said[2];
         int status;
     } rows[] = {
@@ -342,8 +351,11 @@ static void test_sockets_of_the_environment(void)
         {"/no/2.sock", "/no/0.sock:/no/1.sock", "status", {"/no/2.sock", ""}, 1},
         {"", "/no/0.sock", "upgrade", {"/no/0.sock", ""}, 1},
         {NULL, "/no/0.sock:/no/1.sock", "upgrade", {"2 sockets: upgrade asks one daemon", ""}, 2},
-        {NULL, "1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17", "status", {"16 sockets", ""}, 2},
+        {NULL, most, "status", {"/no/0: No such file", "/no/255: No such file"}, 1},
+        {NULL, over, "status", {"--socket \"/no/256\": 256 sockets are as many", ""}, 2},
     };
+    name_sockets(most, sizeof(most), 256);
+    name_sockets(over, sizeof(over), 257);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *argv[] = {pwcctl_path, rows[i].word, NULL};
         if (rows[i].one != NULL)

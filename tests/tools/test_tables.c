@@ -58,7 +58,7 @@ static char *document_of(const struct view *view, int node, bool wide)
 /* Prints the view of this many daemons. The caller frees the text. */
 static char *print(const struct view *view, size_t count, bool wide)
 {
-    struct view_answer answers[NODES];
+    struct view_answer answers[VIEW_ANSWERS_MAX];
     char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
@@ -194,6 +194,21 @@ static void daemons(void)
     free(text);
 }
 
+/* As many daemons as there may be: columns that have no room stand below, and none is left out. */
+static void as_many_daemons_as_there_may_be(void)
+{
+    char *text = print(view_find("status"), VIEW_ANSWERS_MAX, false), *rest = text, last[16];
+    bool has_last = false;
+    snprintf(last, sizeof(last), " %d", VIEW_ANSWERS_MAX - 1);
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+        size_t length = strlen(line), digits = strlen(last);
+        has_last = has_last || (strncmp(line, "node ", 5) == 0 && length > digits &&
+                                strcmp(line + length - digits, last) == 0);
+    }
+    CU_ASSERT(has_last);
+    free(text);
+}
+
 /* A wrong answer of one daemon does not hide the answers of others. */
 static void nonsense(void)
 {
@@ -238,10 +253,14 @@ static void sizes_of_jobs(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {
-        {"all views fit", all_views_fit},       {"titles are unique", titles_are_unique},
-        {"names come first", names_come_first}, {"parts", parts},
-        {"several daemons", daemons},           {"sizes of jobs", sizes_of_jobs},
-        {"an answer that is none", nonsense},   CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"all views fit", all_views_fit},
+                           {"titles are unique", titles_are_unique},
+                           {"names come first", names_come_first},
+                           {"parts", parts},
+                           {"several daemons", daemons},
+                           {"sizes of jobs", sizes_of_jobs},
+                           {"an answer that is none", nonsense},
+                           {"most daemons", as_many_daemons_as_there_may_be},
+                           CU_TEST_INFO_NULL};
     return suite_run("tables", tests);
 }

@@ -523,6 +523,29 @@ static void daemons(void)
     top_model_free(&model);
 }
 
+/* As many daemons as there may be are counted in the title, which has no room for their numbers. */
+static void as_many_daemons_as_there_may_be(void)
+{
+    struct top_look looks[TOP_DAEMONS_MAX];
+    struct top_screen screen = {0};
+    struct top_model model = {0};
+    struct top_view view;
+
+    for (int i = 0; i < TOP_DAEMONS_MAX; i++) {
+        looks[i] = look_of(&first);
+        json_object_set_new(looks[i].status, "node", json_integer(i));
+    }
+    CU_ASSERT_EQUAL(top_model_take(&model, looks, TOP_DAEMONS_MAX, 0), 0);
+    CU_ASSERT_EQUAL(model.tables[TOP_CLIENTS].count, 2 * TOP_DAEMONS_MAX);
+    top_view_init(&view);
+    screen_of(&screen, &model, &view, 80, 24);
+    CU_ASSERT(shows(&screen, "pwcd 1.2  256 of 3 nodes  tcp  up"));
+    for (int i = 0; i < TOP_DAEMONS_MAX; i++)
+        top_look_free(&looks[i]);
+    top_screen_free(&screen);
+    top_model_free(&model);
+}
+
 static void two_looks(struct top_model *model)
 {
     const struct state now = {7, 12, {300, 800}, 90, 2, "job-a"};
@@ -704,14 +727,15 @@ static void scrolling(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"rates", rates},         {"joined", joined},
-                           {"shares", shares},       {"contexts change", contexts_change},
-                           {"parts", parts},         {"quiet", quiet},
-                           {"still", still},         {"hints", hints},
-                           {"daemons", daemons},     {"notes", notes},
-                           {"nonsense", nonsense},   {"sizes", sizes},
-                           {"lines", lines},         {"keys", keys},
-                           {"scrolling", scrolling}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"rates", rates},     {"joined", joined},
+                           {"shares", shares},   {"contexts change", contexts_change},
+                           {"parts", parts},     {"quiet", quiet},
+                           {"still", still},     {"hints", hints},
+                           {"daemons", daemons}, {"most daemons", as_many_daemons_as_there_may_be},
+                           {"notes", notes},     {"nonsense", nonsense},
+                           {"sizes", sizes},     {"lines", lines},
+                           {"keys", keys},       {"scrolling", scrolling},
+                           CU_TEST_INFO_NULL};
 
     return suite_run("top", tests);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OPTIONS_SOCKETS_MAX 16u
+#define OPTIONS_SOCKETS_MAX 256u /* pwcrun --hold names one for each of its nodes */
 
 struct options {
     char socket[108];

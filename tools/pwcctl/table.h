@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define TABLE_COLUMNS_MAX 64u
+#define TABLE_COLUMNS_MAX 257u /* a name, and a value of each daemon */
 #define TABLE_CELL_MAX    256u
 #define TABLE_WIDTH       100u
 

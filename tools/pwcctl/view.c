@@ -1,11 +1,14 @@
 /* Views as tables of text, by their fields (views/fields.h). */
 #include "tools/pwcctl/view.h"
+#include <assert.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <string.h>
 #include "tools/pwcctl/format.h"
 #include "tools/pwcctl/table.h"
+
+static_assert(1 + VIEW_ANSWERS_MAX <= TABLE_COLUMNS_MAX, "one column for each answer");
 
 /* Fields that stand in front of a view's own fields, where rows have them: the node of the row's
  * daemon, if several daemons answer; and the engines, if daemons have several progress threads. */
@@ -122,8 +125,8 @@ static int print_members(json_t *const *documents, size_t count, FILE *to)
         json_object_foreach(documents[d], key, value)
         {
             bool was_before = !is_member(value);
-            for (size_t b = 0; b < d; b++)
-                was_before = was_before || json_object_get(documents[b], key) != NULL;
+            for (size_t b = 0; b < d && !was_before; b++)
+                was_before = json_object_get(documents[b], key) != NULL;
             if (was_before)
                 continue;
             whole = whole && add_text(&table, key);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include "views/fields.h"
 
-enum { VIEW_ANSWERS_MAX = 16 };
+enum { VIEW_ANSWERS_MAX = 256 };
 
 /* The answer of the daemon of a socket. */
 struct view_answer {

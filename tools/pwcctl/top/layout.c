@@ -74,7 +74,7 @@ static const char *count_text(bool known, double value, enum field_unit format, 
     return out;
 }
 
-/* "node 0 of 2", or "nodes 0, 1 of 2". */
+/* "node 0 of 2", "nodes 0, 1 of 2", or, where not all numbers fit, "17 of 20 nodes". */
 static void nodes_text(const struct top_model *m, char *out, size_t size)
 {
     size_t used = (size_t)snprintf(out, size, "node%s", m->daemon_count > 1 ? "s" : "");
@@ -82,7 +82,9 @@ static void nodes_text(const struct top_model *m, char *out, size_t size)
         used += (size_t)snprintf(out + used, size - used, "%s %ld", i > 0 ? "," : "",
                                  m->daemons[i].node);
     if (used < size)
-        snprintf(out + used, size - used, " of %ld", m->daemons[0].nodes);
+        used += (size_t)snprintf(out + used, size - used, " of %ld", m->daemons[0].nodes);
+    if (used >= size)
+        snprintf(out, size, "%zu of %ld nodes", m->daemon_count, m->daemons[0].nodes);
 }
 
 /* Shows how much all daemons have refused and quarantined, and whether one is stuck. */

@@ -16,7 +16,7 @@
 #include "tools/pwcctl/table.h"
 #include "tools/pwcctl/top/hints.h"
 
-enum { TOP_COLUMNS_MAX = 26, TOP_TEXT_MAX = 96, TOP_DAEMONS_MAX = 16 };
+enum { TOP_COLUMNS_MAX = 26, TOP_TEXT_MAX = 96, TOP_DAEMONS_MAX = 256 };
 
 enum top_table {
     TOP_CLIENTS = 0,

@@ -1,5 +1,6 @@
 /* Owns the loop of pwcctl top: looks, keys, the clock (top.h). */
 #include "tools/pwcctl/top/top.h"
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,6 +14,8 @@
 #ifdef PWCCTL_SCREEN
 #include "tools/pwcctl/top/screen.h"
 #endif
+
+static_assert(OPTIONS_SOCKETS_MAX == TOP_DAEMONS_MAX, "one look at each socket");
 
 #define ANSWER_SECONDS 5.0  /* after this time a look is given up */
 #define FIRST_SECONDS  0.25 /* of --batch: from the first look, which has no rates, to the next */
