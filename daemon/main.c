@@ -56,8 +56,8 @@ static void help(void)
         "own,\n"
         "                      and no file is read unless it is named\n"
         "  --check-config      check the configuration and what it names, print it, and end\n"
-        "  --providers         print the libfabric providers that would do, and end: the first\n"
-        "                      is the one that is taken\n"
+        "  --providers         print the providers that can serve here, and end: the first is\n"
+        "                      the one that the daemon takes\n"
         "  --version, --help\n\n"
         "Keys, each a flag or a line of the file:\n",
         config_default_file());
