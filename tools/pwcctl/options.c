@@ -36,7 +36,7 @@ static const char about[] =
     "  ledgers    each peer's ledgers: sizes, positions, credits\n"
     "  regions    memory that peers may reach\n"
     "  programs   programs of handlers that clients have loaded\n"
-    "  offloads   programs that run on messages and puts: packets, units, sends, faults\n"
+    "  offloads   programs that run on messages, puts and gets: packets, units, sends, faults\n"
     "  teams      teams of contexts, and their collectives under way\n"
     "  collectives  algorithms of collectives between engines: calls, letters, bytes\n"
     "  jobs       jobs whose home this node is: ranks that are gone, and ranks that a barrier or "
