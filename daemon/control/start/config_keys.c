@@ -81,9 +81,8 @@ static const struct config_key keys[] = {
     {"clients-max", CONFIG_NUMBER, FIELD(clients_max), .initial = 256, .min = 1, .max = 4096,
      .help = "clients at a time"},
     {"pairs", CONFIG_NUMBER, FIELD(pairs), .initial = 65536, .min = 64, .max = 1048576,
-     .help =
-         "of contexts, one here and one anywhere, in each direction; alike on all nodes. Memory "
-         "is taken as they are used"},
+     .help = "of a context here and one that it sends to; as many again may send to contexts here; "
+             "alike on all nodes. Memory is taken as they are used"},
     {"binds", CONFIG_NUMBER, FIELD(binds), .initial = 65536, .min = 64, .max = 1048576,
      .help = "of all clients; alike on all nodes. Memory is taken as they are used"},
     {"client-memory", CONFIG_BYTES, FIELD(client_memory), .initial = 4 * GIB, .min = 4 * KIB,
