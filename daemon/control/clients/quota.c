@@ -62,7 +62,7 @@ void quota_open(struct control *control, bool others)
     for (int i = 0; i < QUOTA_KINDS; i++) {
         uint64_t given = configured(control, rules[i].user);
 
-        /* Without other users there is no limit. */
+        /* Where the daemon serves no other users, 0 means that there is no limit. */
         control->user_limits[i] = given == 0 && !others ? UINT64_MAX : share(given, all[i]);
     }
     control->user_connections =

@@ -359,8 +359,8 @@ static const char *error_text(int status)
     }
 }
 
-/* Finds the member that this session is in a started team that this call has made. NULL: there is
- * none. */
+/* Finds the session's member of the team that this call (key) has made. NULL: there is no such
+ * team, or it has not started. */
 static struct team_member *find_made(const struct control *control, const struct teams_key *key,
                                      const struct client_session *s, struct team_part **part)
 {

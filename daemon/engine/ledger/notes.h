@@ -37,8 +37,8 @@ void notes_list(struct engine *e, uint32_t peer);
 void notes_resume(struct engine *e, uint32_t peer);
 /* Stages notes of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */
 int notes_stage(struct engine *e, struct turn *turn, enum notes_queue which, int *work);
-/* Stages verdicts that may pass the next note or operation in turn, which finds no room, the oldest
- * first. Returns the number staged. */
+/* Called when there is no room for the next note or operation in turn: stages the verdicts that may
+ * pass it, the oldest first. Returns the number staged. */
 int notes_pass(struct engine *e, uint32_t peer);
 /* Within a transaction, which it commits: the peer has acknowledged this note. */
 void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot);

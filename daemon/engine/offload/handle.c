@@ -54,8 +54,8 @@ static int await_replies(struct work *m)
     return allowed ? 0 : -ENOSPC;
 }
 
-/* Before the first handler of a message that may be cut: has the inflow hold the message, so that a
- * death in that handler leaves a message to be cut, even if its record never comes again. */
+/* Called before the first handler of a message that may be cut. The inflow then holds the message:
+ * if the daemon dies in that handler, and the record never comes again, the message can be cut. */
 static void hold(const struct work *m)
 {
     if (!work_in_packets(m) || offload_holds(m->in, m->h.sequence))
