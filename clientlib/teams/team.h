@@ -105,7 +105,7 @@ struct pwc_team {
                                     its kind is 0: there is none */
     bool ending;                 /* calls are being ended, and the program's fold may be running */
     bool leaving;                /* the barrier of pwc_team_free is under way */
-    uint8_t *ids;                /* PWC_CID_MAX bytes for each call, once a lid is not by value */
+    uint8_t *ids;                /* PWC_CID_MAX bytes for each call; NULL until a lid has bytes */
     struct team_call *calls;
     struct team_step *steps;     /* by instance, in the order of rows */
     struct pwc_i64_at vote[2];   /* on the last window over the team: this member's vote, and the

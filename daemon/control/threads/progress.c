@@ -428,9 +428,9 @@ static void *progress_main(void *argument)
         }
         if (work > 0 && patience_may_yield(&p->patience, now) && engine_published(p->engine))
             yield_core(p); /* the client may share this core, and can answer now */
-        /* After commands the thread does not wait: the next step may find work that they began.
-         * Where the thread does not yield before it sleeps, it may wait even after work: before the
-         * sleep it looks for more (sleep_unless_work). */
+        /* After commands the thread does not wait: the next step may find work that they began. A
+         * thread that is to sleep without polling may wait even after work, because it looks for
+         * more work just before it sleeps (sleep_unless_work). */
         if (commands == 0 && !p->due && (work == 0 || sleepy))
             wait_for_work(p, now, deadline);
     }

@@ -54,8 +54,8 @@ static int turn_stage(struct engine *e, struct turn *turn, struct aside *aside, 
     return 0;
 }
 
-/* Notes that this client has something to stage: after another client, both share the link for a
- * while. */
+/* Notes that this client has something to stage. Where another client was the last one that had,
+ * the two share the link for SHARED_NS. */
 static void note_client(struct engine *e, struct peer_live *peer, uint32_t client)
 {
     if (client == peer->staged_last || client == NONE)
