@@ -214,7 +214,8 @@ int pwc_yield(pwc_ctx *ctx, unsigned kinds, unsigned looks)
         return rc;
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
-    /* After its first look the program may have more to submit, which the daemon takes at once. */
+    /* After its first look the program may still have something to submit, so it keeps the
+     * processor. Later, one look in so many (wait_spins) is followed by a wait. */
     if (looks <= 1 || looks % wait_spins(ctx) != 0)
         return 0;
     ctx->events.asked = kinds ? kinds : PWC_LOCAL | PWC_REMOTE;

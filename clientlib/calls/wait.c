@@ -70,7 +70,7 @@ static void pause_begins(struct pwc_ctx *ctx, int64_t now)
     w->at = now;
 }
 
-/* A pause ends. If its call waits on, the time up to the next pause counts, too. */
+/* A pause ends. If its call continues to wait, the time up to the next pause is waited, too. */
 static void pause_ends(struct pwc_ctx *ctx, int64_t now)
 {
     grow(&ctx->channel.shared->waits.waited_ns, now - ctx->wait.at);

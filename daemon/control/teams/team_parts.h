@@ -12,7 +12,7 @@ int team_name(struct team *t, uint32_t from, const struct teams_run *runs, uint3
 int team_parts_make(struct team *t);
 /* How many members are on this node. */
 uint32_t team_members_here(const struct team *t);
-/* Gives each member here the place of its answer in the roll, which must exist. */
+/* Gives each member here the place of its answer in the roll. The roll must have been made. */
 void team_parts_answers(struct team *t);
 
 #endif

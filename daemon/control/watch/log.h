@@ -28,8 +28,9 @@ enum log_source {
                             * anybody */
     LOG_SOURCE_CLIENT,     /* a client that is attached, or is being attached */
     LOG_SOURCE_NODE,       /* another node, or a stranger at the port for nodes */
-    LOG_SOURCE_LEFT,       /* a connection to that port that its other end has closed unproven and
-                            * without a reason, as two nodes that dial each other do with one */
+    LOG_SOURCE_LEFT,       /* a connection to that port that was closed at its other end before any
+                            * proof, and without a reason: where two nodes dial each other, one of
+                            * their two connections ends so */
     LOG_SOURCES
 };
 
