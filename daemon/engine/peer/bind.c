@@ -221,17 +221,11 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
     if (free == NONE)
         return -ENOSPC;
     in = &e->inflows[free];
-    in->session = session;
-    in->peer = peer;
-    in->origin_flow = w->origin_flow;
-    in->origin = w->origin;
-    in->owed = 0;
-    for (int who = 0; who < REPLIERS; who++)
-        in->reply_flow[who] = NONE;
-    in->due = 0;
-    in->in_doubt = 0;
-    in->handled.open = 0;
-    in->batched.done = 0;
+    *in = (struct inflow){.session = session,
+                          .peer = peer,
+                          .origin_flow = w->origin_flow,
+                          .origin = w->origin,
+                          .reply_flow = {NONE, NONE}};
     inflow_enters(e, free);
     set32(e, &in->state, INFLOW_OPEN);
     list_inflow(e, &s->first_inflow, free);

@@ -359,6 +359,28 @@ static void replies_that_nobody_takes(void)
     }
 }
 
+/* Guards that a request which no handler takes fails, although an earlier owner of its inflow had
+ * an answer from a handler to the request with this sequence. */
+static void an_inflow_used_again(void)
+{
+    struct short_message m = message(0, 1, 0);
+    struct bench *b = new_bench();
+
+    join(b, 0, replies(b, 0), 0, false);
+    send_message(b, 0, 1, 0);
+    CU_ASSERT_EQUAL(offload(b).messages, 1);
+    bench_note(b, WIRE_CLOSE, 0, 0);
+    bench_ack(b);
+    bench_steps(b, 50);
+    CU_ASSERT_EQUAL_FATAL(peek_census(b->engine).inflows, 0);
+    bench_bind(b, 6); /* inflow 0 */
+    m.message.index = INDEX + 1;
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &m, sizeof(m)));
+    CU_ASSERT_EQUAL(sent(b, WIRE_FAIL, 6), 1);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
 /* ---- in line for a turn ---------------------------------------------------------------------- */
 
 /* Guards a message that waits for a turn when the last offload is destroyed or disabled: its origin
@@ -648,6 +670,7 @@ int main(void)
         {"pauses grow", pauses_grow},
         {"each context wakes, once", each_context_wakes_once},
         {"replies that nobody takes", replies_that_nobody_takes},
+        {"an inflow that is used again", an_inflow_used_again},
         {"a message waits without an offload", waits_without_an_offload},
         {"a packet of a message", a_packet_of_a_message},
         {"units of a step", units_of_a_step},
