@@ -333,48 +333,61 @@ static void nonces_are_given_back(void)
     bench_free(b);
 }
 
-/* Sends a BIND; if the ring has no room for it and an ACK, begins the link again, after the test
- * has consumed all that was sent to it, or nothing. */
-static void bind_again(struct bench *b, bool consumed)
+static void send_revoke(struct bench *b)
+{
+    const struct wire_region revoke = {.head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE}};
+
+    bench_send(b, &revoke, sizeof(revoke));
+}
+
+/* Sends a BIND or a REVOKE; if the ring has no room for it and an ACK, begins the link again, after
+ * the test has consumed all that was sent to it, or nothing. */
+static void ask_again(struct bench *b, bool revoke, bool consumed)
 {
     if (b->position + 512 > b->offer.ring_bytes) {
         b->position = consumed ? peek_peer(b->engine, 1).posted : 0;
         CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
     }
-    bench_bind(b, 5);
+    if (revoke)
+        send_revoke(b);
+    else
+        bench_bind(b, 5);
 }
 
 /* Guards that the answers to a peer that never acknowledges are bounded, but only by memory: the
  * peer may have more binds than this node has entries. The answers to a peer that acknowledges are
  * not counted. */
-static void binds_are_bounded(void)
+static void answers_are_bounded(void)
 {
     const uint32_t most = CHUNK_BYTES >> NOTE_SHIFT; /* one of the eight chunks */
-    struct bench *b = linked_bench();
 
-    poke_config(b->engine)->chunks_max = 8;
-    CU_ASSERT(most > 2 * b->config.remotes_max);
-    for (uint32_t i = 0; i < 2 * most && peek_peer(b->engine, 1).bound_owed < most && !b->broken;
-         i++)
-        bind_again(b, false);
-    CU_ASSERT_FALSE(b->broken);
-    bind_again(b, false);
-    CU_ASSERT_TRUE(b->broken);
-    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).bound_owed, most);
-    bench_free(b);
+    for (uint32_t revokes = 0; revokes < 2; revokes++) {
+        struct bench *b = linked_bench();
 
-    b = linked_bench();
-    poke_config(b->engine)->chunks_max = 8;
-    for (uint32_t i = 0; i < 2 * most && !b->broken; i++) {
-        struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK},
-                               .consumed = peek_peer(b->engine, 1).posted};
+        poke_config(b->engine)->chunks_max = 8;
+        CU_ASSERT(most > 2 * b->config.remotes_max);
+        for (uint32_t i = 0;
+             i < 2 * most && peek_peer(b->engine, 1).answers_owed < most && !b->broken; i++)
+            ask_again(b, revokes, false);
+        CU_ASSERT_FALSE(b->broken);
+        ask_again(b, revokes, false);
+        CU_ASSERT_TRUE(b->broken);
+        CU_ASSERT_EQUAL(peek_peer(b->engine, 1).answers_owed, most);
+        bench_free(b);
 
-        bench_send(b, &ack, sizeof(ack));
-        CU_ASSERT_EQUAL(peek_peer(b->engine, 1).bound_owed, 0);
-        bind_again(b, true);
+        b = linked_bench();
+        poke_config(b->engine)->chunks_max = 8;
+        for (uint32_t i = 0; i < 2 * most && !b->broken; i++) {
+            struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK},
+                                   .consumed = peek_peer(b->engine, 1).posted};
+
+            bench_send(b, &ack, sizeof(ack));
+            CU_ASSERT_EQUAL(peek_peer(b->engine, 1).answers_owed, 0);
+            ask_again(b, revokes, true);
+        }
+        CU_ASSERT_FALSE(b->broken);
+        bench_free(b);
     }
-    CU_ASSERT_FALSE(b->broken);
-    bench_free(b);
 }
 
 /* Guards that a bind fails, and leaves nothing, when there is no memory to ask the peer. */
@@ -443,7 +456,7 @@ int main(void)
         {"what was not offered is not declined", what_was_not_offered_is_not_declined},
         {"too large is declined", too_large_is_declined},
         {"nonces are given back", nonces_are_given_back},
-        {"binds are bounded", binds_are_bounded},
+        {"answers are bounded", answers_are_bounded},
         {"a bind without memory", bind_without_memory},
         CU_TEST_INFO_NULL};
 

@@ -41,6 +41,13 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
     return 0;
 }
 
+/* The position up to which the peer may write. The peer may not have taken our last ACK yet, so it
+ * knows of this much or of less. In a ring that is new, nothing waits to be consumed. */
+static uint64_t credit_end(const struct ledger_in *in)
+{
+    return (in->acked > in->base ? in->acked : in->base) + in->size;
+}
+
 /* Starts on the next run if it has been announced. Returns 1, 0, or -EPROTO. */
 static int run_begin(struct engine *e, uint32_t peer)
 {
@@ -53,7 +60,8 @@ static int run_begin(struct engine *e, uint32_t peer)
     if (!(in->arrived & bit))
         return 0;
     memcpy(&head, in->ring + offset, sizeof(head));
-    if (head.run < sizeof(head) || head.run % 8 != 0 || head.run > in->size - offset)
+    if (head.run < sizeof(head) || head.run % 8 != 0 || head.run > in->size - offset ||
+        p->rx_consumed + head.run > credit_end(in))
         return -EPROTO;
     in->arrived &= ~bit;
     in->run++;

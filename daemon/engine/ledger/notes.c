@@ -1,6 +1,7 @@
 /* Control records waiting for a peer. Thread: the progress thread. */
 #include "daemon/engine/ledger/notes.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 #include "shm_ring/fault.h"
@@ -93,6 +94,29 @@ static int note_push(struct engine *e, uint32_t peer, uint32_t client, const voi
 int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *record, uint32_t size)
 {
     return FAULT(NOTE_ROOM) < 0 ? -ENOBUFS : note_push(e, peer, client, record, size);
+}
+
+/* Answers to one peer, which wait for its acknowledgement, take at most 1/8 of all chunks. A peer
+ * that consumes its records stays far below this bound, however many keys it binds and withdraws.
+ */
+#define ANSWER_CHUNKS_PART 8u
+
+static uint32_t answers_most(const struct engine *e)
+{
+    return e->config.chunks_max / ANSWER_CHUNKS_PART * (CHUNK_BYTES >> NOTE_SHIFT);
+}
+
+int notes_answer(struct engine *e, uint32_t peer, uint32_t client, const void *record,
+                 uint32_t size)
+{
+    struct peer *p = &e->peers[peer];
+
+    if (p->answers_owed >= answers_most(e))
+        return -EPROTO;
+    if (notes_push(e, peer, client, record, size) < 0)
+        return -EAGAIN;
+    set32(e, &p->answers_owed, p->answers_owed + 1);
+    return 0;
 }
 
 void notes_append(struct engine *e, uint32_t peer, uint32_t client, const void *record,
@@ -257,7 +281,7 @@ void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which, uint64_
     struct queue *queue = &e->peers[peer].notes[which].queue;
     struct note *note = note_at(e, queue, slot);
     bool close = note->kind == WIRE_CLOSE;
-    bool bound = note->kind == WIRE_BOUND;
+    bool answer = note->kind == WIRE_BOUND || note->kind == WIRE_REVOKED;
     uint32_t flow = NONE;
 
     if (close) /* the record has our own number of the flow as its sequence */
@@ -266,8 +290,8 @@ void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which, uint64_
         queue_pop(&e->pool, queue, note->span);
     else
         set8(e, &note->state, NOTE_DONE);
-    if (bound)
-        set32(e, &e->peers[peer].bound_owed, e->peers[peer].bound_owed - 1);
+    if (answer)
+        set32(e, &e->peers[peer].answers_owed, e->peers[peer].answers_owed - 1);
     if (close && flow < e->config.flows_max && e->flows[flow].state == FLOW_CLOSED)
         flow_free(e, flow);
     commit(e);
@@ -285,7 +309,7 @@ void notes_rewind(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot
 
 void notes_clear(struct engine *e, uint32_t peer)
 {
-    set32(e, &e->peers[peer].bound_owed, 0);
+    set32(e, &e->peers[peer].answers_owed, 0);
     commit(e);
     for (uint32_t i = 0; i < NOTES_QUEUES; i++) {
         struct notes *notes = &e->peers[peer].notes[i];

@@ -18,6 +18,10 @@
 int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *record, uint32_t size);
 int notes_push_flow(struct engine *e, uint32_t peer, uint32_t client, uint8_t kind, uint32_t flow,
                     uint32_t sequence, int32_t status);
+/* Within a transaction: as notes_push, for the answer to a BIND or a REVOKE. Returns 0; -EAGAIN: no
+ * chunk is left; -EPROTO: the peer asks on, and acknowledges none of its answers. */
+int notes_answer(struct engine *e, uint32_t peer, uint32_t client, const void *record,
+                 uint32_t size);
 /* Whether notes_push of that many bytes would find room, uncommitted pushes included: 0 or
  * -ENOBUFS. */
 int notes_room(const struct engine *e, uint32_t peer, uint32_t size);

@@ -275,38 +275,25 @@ static int bind_resolve(struct engine *e, uint32_t peer, uint32_t session,
     return w->has_key ? region_grant(e, w->slot, peer) : 0;
 }
 
-/* BOUND notes to one peer, which wait for its acknowledgement, take at most 1/8 of all chunks. A
- * peer that consumes its records stays far below this bound, however many keys it binds. */
-#define BOUND_CHUNKS_PART 8u
-
-static uint32_t bound_most(const struct engine *e)
-{
-    return e->config.chunks_max / BOUND_CHUNKS_PART * (CHUNK_BYTES >> NOTE_SHIFT);
-}
-
 int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_bind w;
     struct wire_bound answer = {.head.kind = WIRE_BOUND, .flow = WIRE_NONE};
-    struct peer *p = &e->peers[peer];
     uint32_t session, client;
     bool is_new = false;
+    int r;
 
     memcpy(&w, record->at, sizeof(w));
-    if (p->bound_owed >= bound_most(e)) /* the peer acknowledges none of them */
-        return -EPROTO;
     w.job[sizeof(w.job) - 1] = '\0';
     answer.remote = w.remote;
     session = session_find(e, w.uid, w.job, w.target);
     client = session != NONE ? e->sessions[session].client : NONE;
     answer.status = bind_resolve(e, peer, session, &w, &answer, &is_new);
-    set32(e, &p->bound_owed, p->bound_owed + 1);
     FAULT(BIND_RESOLVED);
-    if (notes_push(e, peer, client, &answer, sizeof(answer)) < 0)
-        return -EAGAIN;
-    if (is_new)
+    r = notes_answer(e, peer, client, &answer, sizeof(answer));
+    if (r == 0 && is_new)
         report_origin_back(e, answer.flow);
-    return 0;
+    return r;
 }
 
 static uint32_t ways_of(const struct wire_bound *w)

@@ -194,12 +194,12 @@ static bool region_busy(const struct engine *e, uint32_t peer, uint32_t slot, ui
     return false;
 }
 
-/* Within a transaction: answers REVOKE. */
+/* Within a transaction: answers REVOKE. Returns as notes_answer. */
 static int revoke_answer(struct engine *e, uint32_t peer, uint32_t slot, uint32_t generation)
 {
     struct wire_region record = {.head.kind = WIRE_REVOKED, .slot = slot, .generation = generation};
 
-    return notes_push(e, peer, NONE, &record, sizeof(record));
+    return notes_answer(e, peer, NONE, &record, sizeof(record));
 }
 
 int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_record *record)
@@ -207,7 +207,6 @@ int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_rec
     struct chain *remotes = &e->remotes_of_key;
     struct wire_region w;
     uint32_t left = REVOKED_MOST;
-    bool busy;
 
     memcpy(&w, record->at, sizeof(w));
     for (uint32_t i = chain_first(remotes, remote_home(e, peer, w.slot)), next; i != NONE;
@@ -230,10 +229,9 @@ int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_rec
         direct_show_ended(e, i, true);
         flows_ready_towards(e, r);
     }
-    busy = region_busy(e, peer, w.slot, w.generation);
-    if (!busy && revoke_answer(e, peer, w.slot, w.generation) < 0)
-        return -EAGAIN;
-    return 0;
+    return region_busy(e, peer, w.slot, w.generation)
+               ? 0
+               : revoke_answer(e, peer, w.slot, w.generation);
 }
 
 void region_answer_revoke(struct engine *e, uint32_t remote)

@@ -47,8 +47,8 @@ struct peer {
     struct notes notes[NOTES_QUEUES];
     uint32_t their_incarnation;
     uint32_t unused;
-    uint32_t discarding; /* operations under way are being dropped; a restart resumes that */
-    uint32_t bound_owed; /* BOUND notes that the peer has not acknowledged */
+    uint32_t discarding;   /* operations under way are being dropped; a restart resumes that */
+    uint32_t answers_owed; /* BOUND and REVOKED notes that the peer has not acknowledged */
 };
 
 /* A record that stands in the ledger. */

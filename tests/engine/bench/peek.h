@@ -52,12 +52,12 @@ struct peek_region {
 
 struct peek_peer {
     enum link_state link;
-    uint64_t staged, posted, consumed; /* positions in the ledgers */
-    uint16_t runs;                     /* number of the next run */
-    bool overtaken;                    /* a later inbound run has landed before the next one */
+    uint64_t staged, posted, consumed, acked; /* positions in the ledgers */
+    uint16_t runs;                            /* number of the next run */
+    bool overtaken; /* a later inbound run has landed before the next one */
     uint32_t nonces_free, voids;
     uint64_t notes_waiting; /* control records that are not staged, verdicts not counted */
-    uint32_t bound_owed;
+    uint32_t answers_owed;
     uint32_t rings_leaving; /* rings whose memory the fabric has not dropped yet */
     bool ring_offered;      /* a larger inbound ring is on offer */
     uint32_t drops;

@@ -1,6 +1,7 @@
 /* Bounds of what a peer can take of an engine: memory for its ledger, runs without an
  * acknowledgement, room in a client's ring; and what it may acknowledge or announce. One engine
  * over a fabric that only remembers; the test is the peer. One thread. */
+#include <string.h>
 #include "shm_ring/doorbell.h"
 #include "tests/count.h"
 #include "tests/suite.h"
@@ -84,6 +85,98 @@ static void test_bounds_of_credit(void)
         CU_ASSERT_EQUAL(b->broken, past > 0);
         bench_free(b);
     }
+}
+
+/* Sends one PAD of this size. */
+static void send_pad(struct bench *b, uint32_t size)
+{
+    static uint8_t bytes[65536];
+    const struct wire_record pad = {.words = (uint16_t)(size / 8), .kind = WIRE_PAD};
+
+    memcpy(bytes, &pad, sizeof(pad));
+    CU_ASSERT_TRUE_FATAL(bench_send(b, bytes, size));
+}
+
+/* Sends PADs up to this position of the ring. */
+static void fill_ring(struct bench *b, uint64_t position)
+{
+    while (b->position < position) {
+        uint64_t left = position - b->position;
+
+        send_pad(b, left < 512 ? (uint32_t)left : 512);
+    }
+}
+
+/* Guards that a run which ends beyond the credit that the peer can know of breaks the link, and
+ * that a run which ends there exactly does not. */
+static void test_run_beyond_credit(void)
+{
+    for (uint32_t past = 0; past < 2; past++) {
+        struct bench *b = linked_bench();
+        struct peek_peer seen;
+
+        fill_ring(b, b->offer.ring_bytes);
+        b->position = 0; /* of the ring's first byte, again */
+        seen = peek_peer(b->engine, 1);
+        CU_ASSERT_FATAL(seen.acked > 0 && seen.acked < seen.consumed);
+        CU_ASSERT_EQUAL(seen.consumed, b->offer.ring_bytes);
+        send_pad(b, (uint32_t)seen.acked + 8 * past);
+        CU_ASSERT_EQUAL(b->broken, past > 0);
+        CU_ASSERT_EQUAL(peek_peer(b->engine, 1).consumed, seen.consumed + (past ? 0 : seen.acked));
+        bench_free(b);
+    }
+}
+
+/* Guards that a record which goes on beyond the ring's last byte breaks the link, even where the
+ * peer has as much credit. */
+static void test_record_over_the_end(void)
+{
+    const struct wire_record pad = {.words = sizeof(pad) / 8, .kind = WIRE_PAD};
+
+    for (uint32_t past = 0; past < 2; past++) {
+        struct bench *b = linked_bench();
+        uint64_t last = b->offer.ring_bytes - sizeof(pad);
+        struct wire_record *head;
+
+        fill_ring(b, last);
+        CU_ASSERT(peek_peer(b->engine, 1).acked > 8);
+        CU_ASSERT_TRUE_FATAL(bench_send_unseen(b, &pad, sizeof(pad)));
+        head = (void *)(b->ring + last);
+        head->run += 8 * past;
+        head->words += past;
+        bench_steps(b, 2);
+        CU_ASSERT_EQUAL(b->broken, past > 0);
+        bench_free(b);
+    }
+}
+
+/* Guards that the peer may fill the larger ring right after its SWITCH, although not all of what
+ * stood in the ring before is acknowledged. */
+static void test_credit_after_switch(void)
+{
+    const struct wire_record want = {.words = sizeof(want) / 8, .kind = WIRE_WANT},
+                             leave = {.words = sizeof(leave) / 8, .kind = WIRE_SWITCH};
+    struct bench *b = linked_bench();
+    struct wire_offer offer = {0};
+    struct peek_peer seen;
+
+    bench_send(b, &want, sizeof(want));
+    bench_steps(b, 4);
+    seen = peek_peer(b->engine, 1);
+    for (uint64_t at = 0; at < seen.staged && offer.head.kind != WIRE_OFFER;
+         at += offer.head.words * UINT64_C(8))
+        memcpy(&offer, peek_record(b->engine, 1, at), sizeof(offer));
+    CU_ASSERT_EQUAL_FATAL(offer.head.kind, WIRE_OFFER);
+    bench_send(b, &leave, sizeof(leave));
+    b->ring = (uint8_t *)(uintptr_t)offer.address;
+    b->offer.ring_bytes = offer.bytes;
+    b->position = 0;
+    seen = peek_peer(b->engine, 1);
+    CU_ASSERT(seen.acked < seen.consumed);
+    send_pad(b, offer.bytes);
+    CU_ASSERT_EQUAL(peek_peer(b->engine, 1).consumed, seen.consumed + offer.bytes);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
 }
 
 static void send_notes(struct bench *b, uint32_t from, uint32_t until)
@@ -564,6 +657,9 @@ int main(void)
     CU_TestInfo tests[] = {
         {"offers", test_offers},
         {"bounds of credit", test_bounds_of_credit},
+        {"a run beyond the credit", test_run_beyond_credit},
+        {"a record over the ring's end", test_record_over_the_end},
+        {"credit after a SWITCH", test_credit_after_switch},
         {"an ACK goes back", test_ack_goes_back},
         {"refused, then spilled", test_refused_into_spill},
         {"counts of a client", test_client_counts},
