@@ -144,7 +144,8 @@ static int end(struct work *m)
     if (posts)
         r = session_reserve(e, m->inflow, WORK_EVENT_SIZE, 1, &where);
     if (r < 0 && m->o->flags & ENGINE_OFFLOAD_QUIET) {
-        posts = false; /* the offload's counts have the error */
+        arena_rollback(&e->arena); /* a spill without its STOP */
+        posts = false;             /* the offload's counts have the error */
         r = 0;
     }
     if (r == 0)

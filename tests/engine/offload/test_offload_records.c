@@ -81,6 +81,13 @@ static uint32_t replies(struct bench *b, int bytes)
     return header_alone(b, code, COUNT(code));
 }
 
+static uint32_t fails(struct bench *b)
+{
+    const struct handler_instruction code[] = {RETURN(HANDLER_FAIL)};
+
+    return header_alone(b, code, COUNT(code));
+}
+
 static uint32_t drops(struct bench *b)
 {
     const struct handler_instruction code[] = {RETURN(HANDLER_DROP)};
@@ -206,6 +213,44 @@ static void one_event_for_an_answer(void)
     CU_ASSERT_EQUAL(bench_events(b), EVENT_BYTES);
     CU_ASSERT_EQUAL(sent(b, WIRE_FAIL, 5), 1);
     CU_ASSERT_EQUAL(offload(b).messages, 1);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
+static void send_notes(struct bench *b, uint32_t count)
+{
+    struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE}};
+
+    for (; note.sequence < count; note.sequence++)
+        CU_ASSERT_TRUE_FATAL(bench_send(b, &note, sizeof(note)));
+}
+
+/* Guards that an error of a quiet offload takes no entry of the spill where there is no memory for
+ * the STOP that goes with it: the message ends without an event, and later events are spilled and
+ * come as before. */
+static void an_error_without_memory(void)
+{
+    const uint32_t notes = (RING - EVENT_BYTES) / event_bytes(0);
+    struct bench *b = new_bench();
+    uint32_t free;
+
+    join(b, 0, fails(b), ENGINE_OFFLOAD_QUIET, false);
+    bench_ack(b); /* no note is left; a STOP needs a chunk of its own */
+    send_message(b, 0, 1, WIRE_NO_REPLY);
+    CU_ASSERT_EQUAL(bench_events(b), EVENT_BYTES);
+    send_notes(b, notes);
+    CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, 0).state, INFLOW_OPEN);
+    poke_chunks_keep(b->engine, 0);
+    free = poke_memory(b->engine, 1);
+    send_message(b, 0, 2, WIRE_NO_REPLY);
+    CU_ASSERT_EQUAL(offload(b).failed, 2);
+    CU_ASSERT_EQUAL(sent(b, WIRE_FAIL, 5), 2);
+    poke_memory(b->engine, free);
+    send_notes(b, 2);
+    CU_ASSERT(peek_session(b->engine, 0).spill_bytes > 0);
+    atomic_store(&b->session->remote.head, bench_events(b));
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, 0);
     CU_ASSERT_FALSE(b->broken || b->quarantined);
     bench_free(b);
 }
@@ -666,6 +711,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"one event for an answer", one_event_for_an_answer},
+        {"an error without memory", an_error_without_memory},
         {"a second flag", a_second_flag},
         {"pauses grow", pauses_grow},
         {"each context wakes, once", each_context_wakes_once},
