@@ -50,6 +50,11 @@ static inline int session_reserve(struct engine *e, uint32_t inflow, uint32_t si
 /* As session_reserve, for any session; with inflow NONE an event that spills stops no flow. */
 int session_reserve_for(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
                         uint32_t count, struct event_room *room);
+/* As session_reserve_for, for one event that stops no flow, and that takes room beyond the spill's
+ * bound: the bound is for peers that send, and of such an event each peer or inflow causes only
+ * one. Returns 0, or -ENOSPC: there is no memory. */
+int session_reserve_once(struct engine *e, uint32_t session, uint32_t size,
+                         struct event_room *room);
 /* Within the transaction of session_reserve, whose event may be in the ring: whether one more event
  * of `size` bytes has room, beside `held` promised bytes of the ring. Returns 0, -ENOSPC, -ENOBUFS.
  * The caller rolls the transaction back, and reserves room for each event when it writes it. */
@@ -66,7 +71,7 @@ void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event
 void session_report_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
 /*
  * Within a transaction: posts the event that the context `endpoint` has ended (`end` is WIRE_ENDED
- * or an error). Returns 0; or -ENOBUFS: its ring is full, and there is no memory to keep the event,
+ * or an error). Returns 0; or -ENOSPC: its ring is full, and there is no memory to keep the event,
  * so the report stays due.
  */
 int session_report_end(struct engine *e, uint32_t session, uint64_t endpoint, int32_t end);
@@ -75,8 +80,7 @@ int session_report_end(struct engine *e, uint32_t session, uint64_t endpoint, in
 bool session_knows_end(const struct engine *e, uint32_t session, uint64_t endpoint);
 /*
  * Within a transaction: posts the event that the context `endpoint` is back. Returns 0; or
- * -ENOBUFS: ends that came earlier are not posted yet, or the ring is full and the spill has no
- * room within its bound, so the report stays due.
+ * -ENOSPC: the ring is full and the spill has no room within its bound, so the report stays due.
  */
 int session_report_back(struct engine *e, uint32_t session, uint64_t endpoint);
 /* Within a transaction: notes that an event about the peer of a session's flow, or inflow, is due.

@@ -157,10 +157,10 @@ static uint32_t spill_span(uint32_t size)
     return (size + (1u << SPILL_SHIFT) - 1) >> SPILL_SHIFT;
 }
 
-/* Within a transaction: takes room for `count` events in the spill, and stops the inflow, if there
- * is one. Returns 0, -ENOSPC, -ENOBUFS. */
+/* Within a transaction: takes room for `count` events in the spill, up to `most` bytes in all, and
+ * stops the inflow, if there is one. Returns 0, -ENOSPC, -ENOBUFS. */
 static int spill_room(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
-                      uint32_t count)
+                      uint32_t count, uint64_t most)
 {
     struct inflow *in = inflow == NONE ? NULL : &e->inflows[inflow];
     struct session *s = &e->sessions[session];
@@ -169,7 +169,7 @@ static int spill_room(struct engine *e, uint32_t session, uint32_t inflow, uint3
 
     /* Where many of the client's notes wait, no STOP is added: a REFUSE holds back the ACK, and
      * so the origin's credit. */
-    if (s->spill_bytes + bytes > e->config.spill_max ||
+    if (s->spill_bytes + bytes > most ||
         (stops && e->client_notes[s->client] >= NOTES_CLIENT_MAX) ||
         quota_push_spill(e, session, spill_span(size) * count) < 0)
         return -ENOSPC;
@@ -201,20 +201,28 @@ static int ring_room(struct session_live *live, uint32_t size, uint32_t count, v
                            (uint64_t)size * (count + 1)); /* padding is smaller than an event */
 }
 
-int session_reserve_for(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
-                        uint32_t count, struct event_room *room)
+/* Whether the client takes events. */
+static inline bool may_report(const struct engine *e, uint32_t session)
+{
+    return e->session_live[session].attached &&
+           e->clients[e->sessions[session].client].quarantine == QUARANTINE_NONE;
+}
+
+/* As session_reserve_for, with this bound for the spill. */
+static inline int reserve(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
+                          uint32_t count, uint64_t spill_max, struct event_room *room)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     int r;
 
     *room = (struct event_room){EVENT_DROPPED, count, s->spill.tail, NULL};
-    if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
+    if (!may_report(e, session))
         return 0;
     r = s->spill_bytes > 0 ? -EAGAIN : ring_room(live, size, count, &room->at);
     if (r == -EAGAIN) {
         room->where = EVENT_SPILLED;
-        return spill_room(e, session, inflow, size, count);
+        return spill_room(e, session, inflow, size, count, spill_max);
     }
     if (r == 0)
         room->where = EVENT_IN_RING;
@@ -223,17 +231,28 @@ int session_reserve_for(struct engine *e, uint32_t session, uint32_t inflow, uin
     return 0;
 }
 
+int session_reserve_for(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
+                        uint32_t count, struct event_room *room)
+{
+    return reserve(e, session, inflow, size, count, e->config.spill_max, room);
+}
+
+int session_reserve_once(struct engine *e, uint32_t session, uint32_t size, struct event_room *room)
+{
+    return reserve(e, session, NONE, size, 1, UINT64_MAX, room);
+}
+
 int session_try_more(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
                      uint32_t held)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
 
-    if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
+    if (!may_report(e, session))
         return 0;
     if (s->spill_bytes == 0 && ring_bytes_free(live, UINT64_C(2) * (size + held)) == 0)
         return 0;
-    return spill_room(e, session, inflow, size, 1);
+    return spill_room(e, session, inflow, size, 1, e->config.spill_max);
 }
 
 /* Within a transaction: the events have been written where room was reserved. */
@@ -322,35 +341,16 @@ void session_report_reply(struct engine *e, uint32_t session, const struct event
     session_dirty(e, session);
 }
 
-/* Posts an event about a peer, into the spill where the ring is full: 0, or -ENOBUFS. */
+/* Posts an event about a peer, into the spill where the ring is full: 0, or -ENOSPC. */
 static int report_peer(struct engine *e, uint32_t session, const struct event_draft *d,
                        uint64_t spill_max)
 {
-    struct session *s = &e->sessions[session];
-    struct session_live *live = &e->session_live[session];
-    struct event_room room = {EVENT_DROPPED, 1, s->spill.tail, NULL};
-    int r;
+    struct event_room room;
+    int r = reserve(e, session, NONE, d->head.size, 1, spill_max, &room);
 
-    r = s->spill_bytes > 0 ? -EAGAIN : ring_reserve(&live->remote, d->head.size, &room.at);
-    if (r == -EAGAIN) {
-        if (s->spill_bytes + d->head.size > spill_max || quota_push_spill(e, session, 1) < 0)
-            return -ENOBUFS;
-        set64(e, &s->spill_bytes, s->spill_bytes + d->head.size);
-        room.where = EVENT_SPILLED;
-    } else if (r == 0) {
-        room.where = EVENT_IN_RING;
-    } else {
-        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
-        return 0;
-    }
-    session_deliver(e, session, &room, d);
-    return 0;
-}
-
-static bool may_report(const struct engine *e, uint32_t session)
-{
-    return e->session_live[session].attached &&
-           e->clients[e->sessions[session].client].quarantine == QUARANTINE_NONE;
+    if (r == 0)
+        session_deliver(e, session, &room, d);
+    return r;
 }
 
 static uint64_t origin_bit(uint64_t endpoint)
@@ -377,7 +377,6 @@ int session_report_end(struct engine *e, uint32_t session, uint64_t endpoint, in
     if (!may_report(e, session))
         return 0;
     set64(e, &s->ended_peers, s->ended_peers | origin_bit(endpoint));
-    /* The bound of the spill is for peers that send; a peer's end comes only once. */
     return report_peer(e, session, &d, UINT64_MAX);
 }
 
@@ -400,7 +399,7 @@ int session_report_back(struct engine *e, uint32_t session, uint64_t endpoint)
         .front = event_bytes(0),
     };
 
-    return may_report(e, session) ? report_peer(e, session, &d, e->config.spill_max) : 0;
+    return report_peer(e, session, &d, e->config.spill_max);
 }
 
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index)

@@ -198,6 +198,44 @@ static void lost_when_they_were_back(void)
     bench_free(b);
 }
 
+/* Guards that a put which is cut has its event even where ring and spill are full, because the
+ * client may keep what the handlers have begun until that event; and that the event comes before
+ * that of the origin's end. Only a quiet offload drops it there. */
+static void lost_without_room(void)
+{
+    const uint32_t event = event_bytes(0), full = RING / event;
+
+    for (uint32_t quiet = 0; quiet < 2; quiet++) {
+        struct bench *b = bench_for_many();
+        struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE}};
+        struct packet_record p;
+        const struct event_record *first;
+
+        create_like(b, &b->key,
+                    (struct engine_offload_info){.program = load(b, HANDLER_PROCESS_DATA, 0),
+                                                 .flags = quiet ? ENGINE_OFFLOAD_QUIET : 0});
+        bench_bind(b, ORIGIN_FLOW);
+        bench_bind(b, ORIGIN_FLOW + 1);
+        p = packet_of(b, 1, 0);
+        send_packet(b, &p);
+        for (note.flow = bench_inflow(b); note.sequence < full; note.sequence++)
+            CU_ASSERT_TRUE_FATAL(bench_send(b, &note, sizeof(note)));
+        poke_config(b->engine)->spill_max = 0;
+        CU_ASSERT_EQUAL_FATAL(bench_events(b), full * event);
+        engine_peer_lost(b->engine, 1);
+        bench_steps(b, 2);
+        atomic_store(&b->session->remote.head, full * event);
+        bench_steps(b, 2);
+        CU_ASSERT_EQUAL(bench_events(b) - RING,
+                        event + (quiet ? 0 : event_bytes(sizeof(struct offload_word))));
+        first = event_at(b, RING);
+        CU_ASSERT_EQUAL(first->kind, quiet ? EVENT_PEER : EVENT_OFFLOAD);
+        CU_ASSERT_EQUAL(first->status, quiet ? -EHOSTDOWN : -ECONNABORTED);
+        CU_ASSERT_FALSE(b->quarantined);
+        bench_free(b);
+    }
+}
+
 /* Guards a put that was refused because its offload still binds its targets, and whose origin is
  * lost when no more puts can be cut in the same step. */
 static void lost_with_a_new_offload(void)
@@ -366,6 +404,7 @@ int main(void)
                            {"disabled over a restart", disabled_over_a_restart},
                            {"destroyed over a restart", destroyed_over_a_restart},
                            {"lost when they were back", lost_when_they_were_back},
+                           {"lost without room", lost_without_room},
                            {"lost with a new offload", lost_with_a_new_offload},
                            {"packets between cuts", packets_between_cuts},
                            {"clients take turns", clients_take_turns},

@@ -199,11 +199,29 @@ int region_put_begin(struct work *m)
 
 /* ---- messages that are cut ------------------------------------------------------------------- */
 
+/* Within a transaction: posts the event of a message that was cut, without the spill's bound where
+ * that is reached, because an inflow holds one such message at most. The event is dropped where
+ * there is no memory for it, or where a quiet offload finds no room: the offload's counts have the
+ * error. */
+static void post_cut(const struct work *m)
+{
+    struct engine *e = m->e;
+    struct event_room where;
+    int r = session_reserve(e, m->inflow, WORK_EVENT_SIZE, 1, &where);
+
+    if (r < 0) {
+        arena_rollback(&e->arena);
+        if (!(m->o->flags & ENGINE_OFFLOAD_QUIET))
+            r = session_reserve_once(e, m->session, WORK_EVENT_SIZE, &where);
+    }
+    if (r == 0)
+        work_post_event(m, &where);
+}
+
 void offload_cut(struct engine *e, uint32_t inflow)
 {
     struct work m = work_by_inflow(e, inflow, NULL);
     uint64_t spent = e->offloads.spent;
-    struct event_room where;
 
     if (!offload_may_cut(m.in) || m.in->session == NONE)
         return;
@@ -215,15 +233,9 @@ void offload_cut(struct engine *e, uint32_t inflow)
     }
     cut_short(&m, -ECONNABORTED);
     e->offloads.spent_on_cuts += e->offloads.spent - spent;
-    if (!work_event_due(&m))
-        work_close(&m);
-    else if (session_reserve(e, inflow, WORK_EVENT_SIZE, 1, &where) == 0) {
-        work_post_event(&m, &where);
-        work_close(&m);
-    } else {
-        arena_rollback(&e->arena);
-        work_close(&m);
-    }
+    if (work_event_due(&m))
+        post_cut(&m);
+    work_close(&m);
     commit(e);
 }
 
