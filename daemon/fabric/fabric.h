@@ -11,7 +11,7 @@
  * Each write or read that was accepted (0) ends with exactly one event that carries its cookie:
  * success, an error, or, after disconnect, -ECANCELED. -EAGAIN means that the operation was not
  * accepted: the caller polls, then tries again. Where many operations are under way to one peer, or
- * to all, only writes of records are accepted (share.h).
+ * to all, only writes of records are accepted, and the last ones go to peers with few (share.h).
  */
 #ifndef PWC_FABRIC_FABRIC_H
 #define PWC_FABRIC_FABRIC_H

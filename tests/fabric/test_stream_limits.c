@@ -326,6 +326,27 @@ static void silent_peers(void)
     near_finish(&near);
 }
 
+/* Records to peers that answer nothing leave a sixteenth of the operations to peers with few of
+ * them under way, so that records to other peers still leave. */
+static void silent_receivers(void)
+{
+    enum { MOST = 256, LAST = MOST / 16, FEW = 8, PEERS = 3 };
+    struct stream_config config = {.peers_max = NEAR_PEERS, .operations_max = MOST};
+    int fds[PEERS];
+
+    near_begin(&near, &config);
+    for (uint32_t i = 0; i < PEERS; i++)
+        fds[i] = raw_peer(&near, i);
+    CU_ASSERT_EQUAL(post_all(0, false, true), MOST - LAST);
+    CU_ASSERT_EQUAL(post_all(1, true, false), 0);
+    CU_ASSERT_EQUAL(post_all(1, false, true), FEW);
+    CU_ASSERT_EQUAL(post_all(2, false, true), LAST - FEW);
+    for (uint32_t i = 0; i < PEERS; i++)
+        close(fds[i]);
+    near.wrong = 0; /* all cookies are 0 */
+    near_finish(&near);
+}
+
 /* The number of our own reads and placed writes under way is bounded. */
 static void full_of_questions(void)
 {
@@ -395,10 +416,15 @@ static void small_polls(void)
 int main(void)
 {
     static CU_TestInfo tests[] = {
-        {"memory dropped while it is used", dropped},   {"memory dropped unused", dropped_unused},
-        {"memory that cannot be reached", unreachable}, {"full tables", full_tables},
-        {"peers that answer nothing", silent_peers},    {"full of questions", full_of_questions},
-        {"polls that take one event", small_polls},     CU_TEST_INFO_NULL,
+        {"memory dropped while it is used", dropped},
+        {"memory dropped unused", dropped_unused},
+        {"memory that cannot be reached", unreachable},
+        {"full tables", full_tables},
+        {"peers that answer nothing", silent_peers},
+        {"peers that take no records", silent_receivers},
+        {"full of questions", full_of_questions},
+        {"polls that take one event", small_polls},
+        CU_TEST_INFO_NULL,
     };
 
     return suite_run("stream_limits", tests);
