@@ -1,9 +1,9 @@
 /*
  * A daemon with several progress threads: clients are spread over the engines, a rank is unique
- * over all engines, the bound on clients is for the whole daemon, and a thread that stands still
- * delays only its own clients.
+ * over all engines, the bound on clients is for the whole daemon, a thread that stands still delays
+ * only its own clients, and engines that can't link say why.
  *
- *     test_engines PWCD
+ *     test_engines PWCD ODD-PWCD
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,6 +25,7 @@
 enum { LOOKS_MAX = 20 };
 
 static struct daemon d;
+static const char *odd_program;
 
 /* Reads from `status` how many clients each engine has. Returns false if there is no such answer.
  */
@@ -214,17 +215,51 @@ static void one_thread_stands_still(void)
     CU_ASSERT_EQUAL(ptrace(PTRACE_DETACH, thread, NULL, NULL), 0);
 }
 
+/* ---- engines without a link ------------------------------------------------------------------ */
+
+/* Guards that a bind between two engines ends, and that the log says why, where the fabric refuses
+ * the ring of their link when it has tried: both engines would fail again and again. */
+static void siblings_without_rings(void)
+{
+    static const char *const arguments[] = {"--progress-threads", "2", "--direct", "off", NULL};
+    struct daemon second;
+    struct answer a;
+    bool ready = true;
+    int s[2];
+
+    setenv("PWCD_ODD", "ringless", 1);
+    CU_ASSERT_EQUAL_FATAL(
+        daemon_start_beside(&second, &d, "second.sock", odd_program, arguments, &ready), 0);
+    unsetenv("PWCD_ODD");
+    for (uint32_t i = 0; i < 2; i++) {
+        s[i] = raw_connect(&second);
+        CU_ASSERT_EQUAL_FATAL(raw_hello(s[i], "siblings", i, 2), 0);
+    }
+    CU_ASSERT_EQUAL_FATAL(ask_context(s[1], 4096, &a), 0);
+    answer_close(&a);
+    CU_ASSERT_EQUAL_FATAL(ask_context(s[0], 4096, &a), 0);
+    answer_close(&a);
+    CU_ASSERT_EQUAL(ask_bind(s[0], a.handle, 1, NULL, &a), -EHOSTDOWN);
+    answer_close(&a);
+    CU_ASSERT_TRUE(daemon_says(&second, "engines 0 and 1 of this node: Input/output error"));
+    for (uint32_t i = 0; i < 2; i++)
+        close(s[i]);
+    CU_ASSERT_EQUAL(daemon_stop(&second), 0);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"clients are spread", clients_are_spread},
                            {"one thread stands still", one_thread_stands_still},
+                           {"siblings without rings", siblings_without_rings},
                            CU_TEST_INFO_NULL};
     static const char *const arguments[] = {"--progress-threads", "3", "--clients-max", "7", NULL};
     int failed = 1;
 
     signal(SIGPIPE, SIG_IGN);
-    if (argc < 2)
+    if (argc < 3)
         return 2;
+    odd_program = argv[2];
     if (daemon_start(&d, argv[1], arguments) == 0)
         failed = suite_run("engines", tests);
     if (failed)

@@ -483,7 +483,11 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
         break;
     case ENGINE_PEER_BROKEN:
         if (is_sibling(a)) {
-            end_twins(a, go_down);
+            /* An engine that has no ring to offer would fail again at once. */
+            if (a->offer_waits)
+                fail(a, notice->status, why_broken(a, notice->status), NULL);
+            else
+                end_twins(a, go_down);
             break;
         }
         peer_note_reason(p, notice->status, why_broken(a, notice->status));

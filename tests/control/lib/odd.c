@@ -20,6 +20,7 @@
  *               as above
  *     ended     it gets SIGTERM when it stops its engines, once, as above
  *     unlocked  its engine reports that the memory for ledgers is not registered
+ *     ringless  its fabric registers no ring of a ledger
  *
  * PWCD_ODD_CONFIG names the file that this daemon reads as the system's configuration.
  *
@@ -56,6 +57,7 @@
 #include "daemon/control/threads/call.h"
 #include "shm_ring/clock.h"
 #include "daemon/control/nodes/credential.h"
+#include "daemon/engine/peer/rings.h"
 #include "daemon/peering/handshake.h"
 #include "daemon/control/threads/progress.h"
 #include "daemon/control/start/secret.h"
@@ -109,6 +111,10 @@ int __real_engine_notice(struct engine *e, struct engine_notice *out);
 int __wrap_engine_notice(struct engine *e, struct engine_notice *out);
 bool __real_engine_notice_pending(const struct engine *e);
 bool __wrap_engine_notice_pending(const struct engine *e);
+void __real_ring_added(struct engine *e, uint32_t peer, bool next, int status,
+                       const struct fabric_memory *memory);
+void __wrap_ring_added(struct engine *e, uint32_t peer, bool next, int status,
+                       const struct fabric_memory *memory);
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);
 int __real_credential_make(const uint8_t *payload, size_t size, char **out, char *why,
@@ -288,6 +294,12 @@ int __wrap_engine_notice(struct engine *e, struct engine_notice *out)
 bool __wrap_engine_notice_pending(const struct engine *e)
 {
     return is_odd("unlocked") || __real_engine_notice_pending(e);
+}
+
+void __wrap_ring_added(struct engine *e, uint32_t peer, bool next, int status,
+                       const struct fabric_memory *memory)
+{
+    __real_ring_added(e, peer, next, is_odd("ringless") ? -EIO : status, memory);
 }
 
 pid_t __wrap_fork(void)
