@@ -225,6 +225,27 @@ static void send_notes(struct bench *b, uint32_t count)
         CU_ASSERT_TRUE_FATAL(bench_send(b, &note, sizeof(note)));
 }
 
+/* Guards that a message whose events must be spilled takes the room of one event, although room was
+ * reserved before its handler ran, too: what stands in the spill is that event alone. */
+static void one_event_in_the_spill(void)
+{
+    const uint32_t fill = RING / event_bytes(0);
+    struct bench *b = new_bench();
+
+    join(b, 0, drops(b), 0, false);
+    send_notes(b, fill);
+    CU_ASSERT_EQUAL_FATAL(peek_session(b->engine, 0).spill_bytes, 0);
+    send_message(b, 0, fill, WIRE_NO_REPLY);
+    CU_ASSERT_EQUAL(offload(b).messages, 1);
+    CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, EVENT_BYTES);
+    atomic_store(&b->session->remote.head, bench_events(b));
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(bench_events(b) - RING, EVENT_BYTES); /* at the ring's beginning */
+    CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, 0);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
 /* Guards that an error of a quiet offload takes no entry of the spill where there is no memory for
  * the STOP that goes with it: the message ends without an event, and later events are spilled and
  * come as before. */
@@ -711,6 +732,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"one event for an answer", one_event_for_an_answer},
+        {"one event in the spill", one_event_in_the_spill},
         {"an error without memory", an_error_without_memory},
         {"a second flag", a_second_flag},
         {"pauses grow", pauses_grow},
