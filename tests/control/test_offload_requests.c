@@ -1,11 +1,13 @@
 /*
- * Requests for offloads, of a client without a library: each field with bad values, and the answer
- * to a good request.
+ * Requests for offloads, of a client without a library: each field with bad values, the answer to a
+ * good request, and changes that take the engine more than one step.
  *
- *     test_offload_requests PWCD
+ *     test_offload_requests PWCD ODD-PWCD
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "tests/lib/daemon.h"
@@ -19,6 +21,7 @@
 #define GENERATION 1024u /* difference between handles of two offloads that follow in one place */
 
 static struct daemon d;
+static const char *odd_program;
 static struct raw_image image;
 static struct answer context, region, program;
 
@@ -249,16 +252,81 @@ static void test_destroyed_early(void)
     close(other);
 }
 
+/* ---- changes that pause ---------------------------------------------------------------------- */
+
+/* Requests an offload's end from an engine that has not ended it yet. Returns the client's socket,
+ * when the daemon has answered a later request. */
+static int destroy_with_pauses(const struct daemon *daemon, struct answer *out)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__OffloadDestroy destroy = PWC__OFFLOAD_DESTROY__INIT;
+    int s = raw_connect(daemon);
+
+    CU_ASSERT_FATAL(s >= 0);
+    CU_ASSERT_EQUAL_FATAL(raw_hello(s, "pauses", 0, 1), 0);
+    CU_ASSERT_EQUAL_FATAL(ask_context(s, RING, out), 0);
+    answer_close(out);
+    destroy.session = out->handle;
+    CU_ASSERT_EQUAL_FATAL(ask_program_load(s, image.words, image.size, &program), 0);
+    for (uint32_t i = 0; i < QUOTA; i++)
+        CU_ASSERT_EQUAL_FATAL(ask_offload(s, destroy.session, program.handle, i, out), 0);
+    destroy.offload = out->handle;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_OFFLOAD_DESTROY;
+    r.offload_destroy = &destroy;
+    CU_ASSERT_FATAL(raw_request(s, 9, &r));
+    CU_ASSERT_EQUAL(ask_view(s, destroy.session, destroy.offload), 0);
+    CU_ASSERT_EQUAL(ask_offload(s, destroy.session, program.handle, QUOTA, out), -EDQUOT);
+    out->handle = destroy.session;
+    return s;
+}
+
+/* Guards that a client gets one answer to a change that takes several steps, when it is done, and
+ * then has its quota back; that other requests are answered meanwhile; and that nothing is left of
+ * a client that hangs up meanwhile. */
+static void test_pauses(void)
+{
+    static const char *const on[] = {"--handlers", "on", "--client-offloads", "2", NULL};
+    struct holdings quiet;
+    struct daemon second;
+    struct answer a, more;
+    bool ready = true;
+    char file[96];
+    int s;
+
+    snprintf(file, sizeof(file), "%s/pauses", d.directory);
+    close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    setenv("PWCD_ODD", "pausing", 1);
+    setenv("PWCD_ODD_FILE", file, 1);
+    CU_ASSERT_EQUAL_FATAL(daemon_start_beside(&second, &d, "second.sock", odd_program, on, &ready),
+                          0);
+    CU_ASSERT_TRUE_FATAL(look_holdings(&second, &quiet));
+    close(destroy_with_pauses(&second, &a));
+    CU_ASSERT_TRUE(look_returns_to(&second, &quiet));
+    s = destroy_with_pauses(&second, &a);
+    CU_ASSERT_EQUAL(unlink(file), 0);
+    (void)ask_nothing(s, &more);
+    CU_ASSERT_EQUAL(more.status, 0);
+    CU_ASSERT_EQUAL(ask_offload(s, a.handle, program.handle, QUOTA, &more), 0);
+    CU_ASSERT_EQUAL(ask_offload(s, a.handle, program.handle, QUOTA + 1, &more), -EDQUOT);
+    close(s);
+    CU_ASSERT_TRUE(look_returns_to(&second, &quiet));
+    CU_ASSERT_EQUAL(daemon_stop(&second), 0);
+}
+
 int main(int argc, char **argv)
 {
     static CU_TestInfo tests[] = {{"each field, and a good one", test_requests},
                                   {"the quota", test_quota},
                                   {"destroyed with its create", test_destroyed_early},
+                                  {"destroyed in several steps", test_pauses},
                                   CU_TEST_INFO_NULL};
     static const char *const on[] = {"--handlers", "on", "--client-offloads", "2", NULL};
     int status;
 
-    if (argc != 2 || daemon_start(&d, argv[1], (const char **)(uintptr_t)on) < 0)
+    if (argc != 3)
+        return 2;
+    odd_program = argv[2];
+    if (daemon_start(&d, argv[1], (const char **)(uintptr_t)on) < 0)
         return 2;
     status = suite_run("offload requests", tests);
     return daemon_stop(&d) == 0 ? status : 1;

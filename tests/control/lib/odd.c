@@ -21,6 +21,7 @@
  *     ended     it gets SIGTERM when it stops its engines, once, as above
  *     unlocked  its engine reports that the memory for ledgers is not registered
  *     ringless  its fabric registers no ring of a ledger
+ *     pausing   its engine takes no step of ending an offload while the file PWCD_ODD_FILE exists
  *
  * PWCD_ODD_CONFIG names the file that this daemon reads as the system's configuration.
  *
@@ -115,6 +116,8 @@ void __real_ring_added(struct engine *e, uint32_t peer, bool next, int status,
                        const struct fabric_memory *memory);
 void __wrap_ring_added(struct engine *e, uint32_t peer, bool next, int status,
                        const struct fabric_memory *memory);
+int __real_engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload);
+int __wrap_engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload);
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);
 int __real_credential_make(const uint8_t *payload, size_t size, char **out, char *why,
@@ -300,6 +303,13 @@ void __wrap_ring_added(struct engine *e, uint32_t peer, bool next, int status,
                        const struct fabric_memory *memory)
 {
     __real_ring_added(e, peer, next, is_odd("ringless") ? -EIO : status, memory);
+}
+
+int __wrap_engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload)
+{
+    if (is_odd("pausing") && access(getenv("PWCD_ODD_FILE"), F_OK) == 0)
+        return -EAGAIN;
+    return __real_engine_offload_destroy(e, session, offload);
 }
 
 pid_t __wrap_fork(void)
