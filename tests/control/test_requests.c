@@ -550,6 +550,36 @@ static void in_use_and_gone(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
+/* A context closes while a bind of it is under way: both requests are answered, and nothing of the
+ * client's share of requests under way is lost, however often this happens. */
+static void closes_while_it_binds(void)
+{
+    enum { ROUNDS = 300 }; /* more than a client may have under way */
+    Pwc__ClientRequest both[2];
+    struct answer a;
+    struct client c;
+    int i;
+
+    memset(&c, 0, sizeof(c));
+    c.socket = connected();
+    CU_ASSERT_EQUAL_FATAL(raw_hello(c.socket, JOB, 0, 2), 0);
+    for (i = 0; i < ROUNDS; i++) {
+        if (ask_context(c.socket, 8192, &c.session) != 0)
+            break;
+        answer_close(&c.session);
+        fill(&c);
+        c.bind.key = NULL;
+        both[0] = request_of(&c, "bind");
+        both[1] = request_of(&c, "context_close");
+        if (!raw_requests(c.socket, both, 2) || ask_nothing(c.socket, &a) == -ECONNRESET ||
+            ask_nothing(c.socket, &a) == -ECONNRESET)
+            break;
+    }
+    CU_ASSERT_EQUAL(i, ROUNDS);
+    close(c.socket);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
 /* So many ranks take part that the sum of the largest parts is more than the limit of an
  * exchange. */
 static void exchange_of_too_many(void)
@@ -673,6 +703,7 @@ int main(int argc, char **argv)
                            {"handles of others", handles_of_others},
                            {"pairs that are given up", given_up_pairs},
                            {"in use and gone", in_use_and_gone},
+                           {"closes while it binds", closes_while_it_binds},
                            {"exchange of too many", exchange_of_too_many},
                            {"open jobs", open_jobs},
                            {"lookups of clients that are gone", lookups_of_the_gone},

@@ -137,6 +137,42 @@ static void binds_without_room(void)
     bench_free(b);
 }
 
+/* Guards that a bind which is under way when its context closes ends with an error, before the end
+ * of the context is reported. */
+static void binds_of_a_context_that_closes(void)
+{
+    enum { COOKIE = 77 };
+    struct bench *b = unbound_bench(false);
+    struct engine_notice notice;
+    uint64_t deadline;
+    int bound = 0, closed = 0;
+
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, COOKIE), 0);
+    bench_ack(b);
+    engine_session_close(b->engine, 0);
+    for (int i = 0; i < 100 && closed == 0; i++) {
+        b->now += 10000;
+        engine_step(b->engine, b->now, 64, &deadline);
+        while (engine_notice(b->engine, &notice)) {
+            closed += notice.kind == ENGINE_SESSION_CLOSED;
+            if (notice.kind != ENGINE_BOUND)
+                continue;
+            bound++;
+            CU_ASSERT_EQUAL(notice.cookie, COOKIE);
+            CU_ASSERT_EQUAL(notice.status, -ESHUTDOWN);
+            CU_ASSERT_EQUAL(closed, 0);
+        }
+    }
+    CU_ASSERT_EQUAL(closed, 1);
+    CU_ASSERT_EQUAL(bound, 1);
+    /* The answer of the peer comes later, and frees the remote without a second notice. */
+    b->remote = UINT32_MAX;
+    bench_bound(b, 0, 0, 0);
+    CU_ASSERT_EQUAL(b->remote, UINT32_MAX);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
 static void unbinds(void)
 {
     struct bench *b = bound_bench();
@@ -664,6 +700,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {{"binds that cannot be", binds_that_cannot_be},
                            {"binds without room", binds_without_room},
+                           {"binds of a context that closes", binds_of_a_context_that_closes},
                            {"unbinds", unbinds},
                            {"regions that cannot be", regions_that_cannot_be},
                            {"regions without room", regions_without_room},

@@ -178,14 +178,22 @@ int raw_connect_to(const char *path)
     return s;
 }
 
+#define HEAD_BYTES 4u /* the length in front of a frame's body */
+
+static void head_write(uint8_t head[HEAD_BYTES], size_t size)
+{
+    for (uint32_t i = 0; i < HEAD_BYTES; i++)
+        head[i] = (uint8_t)(size >> 8 * i);
+}
+
 bool raw_send(int s, const void *body, size_t size, int fd)
 {
-    uint8_t head[4] = {(uint8_t)size, (uint8_t)(size >> 8), (uint8_t)(size >> 16),
-                       (uint8_t)(size >> 24)};
+    uint8_t head[HEAD_BYTES];
     struct iovec parts[] = {{head, sizeof(head)}, {(void *)(uintptr_t)body, size}};
     _Alignas(struct cmsghdr) char control[MESSAGE_ROOM(1)] = {0};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
 
+    head_write(head, size);
     if (fd >= 0)
         message_attach(&message, control, &fd, 1);
     return sendmsg(s, &message, MSG_NOSIGNAL) == (ssize_t)(sizeof(head) + size);
@@ -202,6 +210,25 @@ bool raw_request(int s, uint32_t id, Pwc__ClientRequest *request)
         return false;
     pwc__client_request__pack(request, bytes);
     return raw_send(s, bytes, size, -1);
+}
+
+bool raw_requests(int s, Pwc__ClientRequest *requests, uint32_t count)
+{
+    uint8_t bytes[4096];
+    size_t used = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        size_t size;
+
+        requests[i].id = i + 1;
+        size = pwc__client_request__get_packed_size(&requests[i]);
+        if (used + HEAD_BYTES + size > sizeof(bytes))
+            return false;
+        head_write(bytes + used, size);
+        pwc__client_request__pack(&requests[i], bytes + used + HEAD_BYTES);
+        used += HEAD_BYTES + size;
+    }
+    return send(s, bytes, used, MSG_NOSIGNAL) == (ssize_t)used;
 }
 
 static bool read_all(int s, uint8_t *to, size_t size, int fds[3], int *fd_count)

@@ -48,6 +48,8 @@ int raw_connect_to(const char *path);
  * hung up. */
 bool raw_send(int socket, const void *body, size_t size, int fd);
 bool raw_request(int socket, uint32_t id, Pwc__ClientRequest *request);
+/* Sends so many short requests in one write, with ids from 1. */
+bool raw_requests(int socket, Pwc__ClientRequest *requests, uint32_t count);
 /* Reads the next reply, with its descriptors in fds[3] (the caller closes them). Returns NULL after
  * a hang-up, or when nothing has come within 20 s. */
 Pwc__ClientReply *raw_reply(int socket, int fds[3], int *fd_count);

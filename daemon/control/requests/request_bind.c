@@ -25,6 +25,8 @@ static const char *bind_text(int status)
         return "the key is unknown, stale, or not for this job";
     case -EHOSTDOWN:
         return "its node cannot be reached";
+    case -ESHUTDOWN:
+        return "the context that binds was closed meanwhile";
     case -EDQUOT:
         return "as many contexts are bound to that client or user as its node allows: client-pairs "
                "and user-pairs there";

@@ -29,7 +29,8 @@ struct owner_kind {
     uint32_t (*client)(const struct engine *e, uint32_t handle);
     /* Never NULL. */
     void (*identify)(const struct engine *e, uint32_t handle, struct owner_identity *out);
-    /* Within a transaction: a bind has ended. After a failure the remote is free. */
+    /* Within a transaction: a bind has ended. After a failure the remote is free, or with
+     * -ESHUTDOWN has no owner any more. */
     void (*bound)(struct engine *e, uint32_t remote, int32_t status);
     /* Within a transaction: an operation has ended, once, with op->status. Operations that end well
      * under SUBMIT_NO_LCE are left to the next hook. */

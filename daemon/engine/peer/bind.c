@@ -523,6 +523,8 @@ bool bind_forget_flow(struct engine *e, uint32_t flow, uint32_t *left)
     uint32_t i = live->forget_next != NONE ? live->forget_next : live->first_remote;
 
     for (; i != NONE && *left > 0; i = e->remote_next[i], --*left) {
+        if (e->remotes[i].state == REMOTE_BINDING)
+            bind_ended(e, i, -ESHUTDOWN); /* no later answer finds the owner */
         set64(e, &e->remotes[i].owner, OWNER_GONE);
         commit(e);
     }

@@ -29,8 +29,8 @@ void bind_show_ended(struct engine *e, uint32_t session);
  * remote, -ENOSPC, -ENOBUFS. engine_bind is this for a session. */
 int bind_begin(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
                const struct engine_key *key, uint64_t cookie);
-/* The flow's owner is on its way out: the flow's binds end without a report. Goes through up to
- * *left remotes, and takes them off *left. False: the next call continues. */
+/* The flow's owner is on its way out: the flow's binds under way end with -ESHUTDOWN. Goes through
+ * up to *left remotes, and takes them off *left. False: the next call continues. */
 bool bind_forget_flow(struct engine *e, uint32_t flow, uint32_t *left);
 /* As bind_forget_flow, for all flows of an owner that is no session. */
 void bind_forget_owner(struct engine *e, uint64_t owner);
