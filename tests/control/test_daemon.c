@@ -555,10 +555,44 @@ static void signalled_while_it_ends(void)
     }
 }
 
+/* Requests that come together with the signal are not carried out: the daemon ends in order. */
+static void asked_while_it_ends(void)
+{
+    enum { REQUESTS = 16 };
+    Pwc__ContextOpen open = PWC__CONTEXT_OPEN__INIT;
+    Pwc__ClientRequest requests[REQUESTS];
+
+    for (int i = 0; i < REQUESTS; i++) {
+        pwc__client_request__init(&requests[i]);
+        requests[i].body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
+        requests[i].context_open = &open;
+    }
+    for (int i = 0; i < 5; i++) {
+        struct daemon second;
+        bool ready = false;
+        int s;
+
+        CU_ASSERT_EQUAL_FATAL(
+            daemon_start_beside(&second, &d, "second.sock", program, NULL, &ready), 0);
+        CU_ASSERT_TRUE(ready);
+        s = raw_connect(&second);
+        CU_ASSERT_EQUAL(raw_hello(s, "asks", 0, 1), 0);
+        kill(second.pid, SIGSTOP);
+        CU_ASSERT_EQUAL(waitpid(second.pid, NULL, WUNTRACED), second.pid);
+        CU_ASSERT_TRUE(raw_requests(s, requests, REQUESTS));
+        kill(second.pid, SIGTERM);
+        kill(second.pid, SIGCONT);
+        CU_ASSERT_EQUAL(daemon_stop(&second), 0);
+        CU_ASSERT_EQUAL(access(second.socket, F_OK), -1);
+        close(s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"modes", modes},
                            {"signalled while it ends", signalled_while_it_ends},
+                           {"asked while it ends", asked_while_it_ends},
                            {"one daemon a socket", one_daemon_a_socket},
                            {"stale socket", stale_socket},
                            {"wrong starts", wrong_starts},

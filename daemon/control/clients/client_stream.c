@@ -68,12 +68,13 @@ void client_stream_free(struct client *c)
     turns_leave(c);
 }
 
-/* Whether no request may be read now: the client ends, waits in line, or has too much under way. */
+/* Whether no request may be read now: the daemon hands over or ends, or the client ends, waits in
+ * line, or has too much under way. */
 static bool held_back(const struct client *c)
 {
-    return c->state == CLIENT_ENDING || c->in_line || c->asks ||
-           c->output_bytes > CLIENT_OUTPUT_PAUSE || c->waiting + c->calls >= CLIENT_PENDING_MAX ||
-           inflight_full(client_inflight(c)) || c->control->leaving;
+    return c->control->leaving || c->control->stopping || c->state == CLIENT_ENDING || c->in_line ||
+           c->asks || c->output_bytes > CLIENT_OUTPUT_PAUSE ||
+           c->waiting + c->calls >= CLIENT_PENDING_MAX || inflight_full(client_inflight(c));
 }
 
 /* Polls for the events that the connection waits for now. */
