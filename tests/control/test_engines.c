@@ -1,7 +1,8 @@
 /*
- * A daemon with several progress threads: clients are spread over the engines, a rank is unique
- * over all engines, the bound on clients is for the whole daemon, a thread that stands still delays
- * only its own clients, and engines that can't link say why.
+ * A daemon with several progress threads, beside another node: clients are spread over the engines,
+ * also those of open jobs, whose home may be the other node. A rank is unique over all engines, the
+ * bound on clients is for the whole daemon, a thread that stands still delays only its own clients,
+ * and engines that can't link say why.
  *
  *     test_engines PWCD ODD-PWCD
  */
@@ -14,6 +15,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/control/lib/plan.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/look.h"
 #include "tests/suite.h"
@@ -24,7 +26,8 @@
 
 enum { LOOKS_MAX = 20 };
 
-static struct daemon d;
+static struct plan plan;
+static struct daemon d, other; /* nodes 0 and 1 */
 static const char *odd_program;
 
 /* Reads from `status` how many clients each engine has. Returns false if there is no such answer.
@@ -124,6 +127,62 @@ static void clients_are_spread(void)
     for (uint32_t i = 0; i < CLIENTS; i++)
         close(s[i]);
     CU_ASSERT_TRUE(becomes(0, 0, 0));
+}
+
+/* ---- open jobs ------------------------------------------------------------------------------- */
+
+enum { JOINS = 6 };
+
+static void all_leave(const int s[JOINS])
+{
+    for (int i = 0; i < JOINS; i++)
+        close(s[i]);
+    CU_ASSERT_TRUE(becomes(0, 0, 0));
+}
+
+static void an_open_job_is_spread(void)
+{
+    int s[JOINS];
+
+    for (int i = 0; i < JOINS; i++) {
+        s[i] = raw_connect(&d);
+        CU_ASSERT_EQUAL(raw_hello(s[i], "grows", 0, UINT32_MAX), 0);
+    }
+    CU_ASSERT_TRUE(becomes(2, 2, 2));
+    all_leave(s);
+}
+
+static bool is_welcome(int s)
+{
+    int fds[3], count;
+    Pwc__ClientReply *reply = raw_reply(s, fds, &count);
+    bool welcome = reply && reply->body_case == PWC__CLIENT_REPLY__BODY_WELCOME;
+
+    if (reply)
+        pwc__client_reply__free_unpacked(reply, NULL);
+    return welcome;
+}
+
+/* Clients that join at once are spread, although the home of their job has given none of them a
+ * rank yet. The homes of some of these jobs are the other node. */
+static void joins_at_once_are_spread(void)
+{
+    for (char job[] = "at-once-0"; job[8] < '8'; job[8]++) {
+        int s[JOINS], status;
+
+        for (int i = 0; i < JOINS; i++)
+            s[i] = raw_connect(&d);
+        CU_ASSERT_TRUE(raw_is_served(&d)); /* so these connections are accepted */
+        kill(d.pid, SIGSTOP);
+        CU_ASSERT_EQUAL(waitpid(d.pid, &status, WUNTRACED), d.pid);
+        for (int i = 0; i < JOINS; i++)
+            CU_ASSERT_TRUE(raw_ask_hello(s[i], job, 0, UINT32_MAX));
+        kill(d.pid, SIGCONT);
+        for (int i = 0; i < JOINS; i++)
+            CU_ASSERT_TRUE(is_welcome(s[i]));
+        CU_ASSERT_TRUE(becomes(2, 2, 2));
+        all_leave(s);
+    }
 }
 
 /* ---- a thread that stands still -------------------------------------------------------------- */
@@ -247,24 +306,49 @@ static void siblings_without_rings(void)
     CU_ASSERT_EQUAL(daemon_stop(&second), 0);
 }
 
+/* Starts node 0, and node 1, the home of some jobs. */
+static bool start(const char *program)
+{
+    const char *arguments[] = {"--progress-threads",
+                               "3",
+                               "--clients-max",
+                               "7",
+                               "--node",
+                               "0",
+                               "--nodes",
+                               plan.nodes,
+                               "--secret",
+                               plan.secrets[0],
+                               "--provider",
+                               PLAN_PROVIDER,
+                               NULL};
+
+    return plan_open(&plan) && daemon_start(&d, program, arguments) == 0 &&
+           plan_start(&other, program, "1", plan.secrets[0], plan.nodes);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"clients are spread", clients_are_spread},
+                           {"an open job is spread", an_open_job_is_spread},
+                           {"joins at once are spread", joins_at_once_are_spread},
                            {"one thread stands still", one_thread_stands_still},
                            {"siblings without rings", siblings_without_rings},
                            CU_TEST_INFO_NULL};
-    static const char *const arguments[] = {"--progress-threads", "3", "--clients-max", "7", NULL};
     int failed = 1;
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 3)
         return 2;
     odd_program = argv[2];
-    if (daemon_start(&d, argv[1], arguments) == 0)
+    if (start(argv[1]))
         failed = suite_run("engines", tests);
-    if (failed)
+    if (failed) {
         daemon_kill(&d);
-    else if (daemon_stop(&d) != 0)
+        daemon_kill(&other);
+    } else if (daemon_stop(&d) != 0 || daemon_stop(&other) != 0) {
         failed = 1;
+    }
+    plan_close(&plan);
     return failed;
 }

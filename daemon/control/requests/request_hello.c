@@ -255,31 +255,64 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
     return false;
 }
 
+/* Whether the client waits until the home of its open job gives it a rank. Its worker is chosen
+ * already, because the home is to know the rank's engine. */
+static bool is_joining(const struct client *c)
+{
+    return c->state == CLIENT_OPENING && c->worker && c->rank == DIRECTORY_ANY_RANK;
+}
+
+/* Counts the clients of each worker, with those that join. Returns the sum. */
+static uint32_t count_clients(const struct control *control, uint32_t counts[NODES_ENGINES_MAX])
+{
+    uint32_t sum = 0;
+
+    for (uint32_t i = 0; i < control->worker_count; i++)
+        counts[i] = control->workers[i].clients;
+    for (const struct client *c = control->clients; c; c = c->next)
+        if (is_joining(c))
+            counts[c->worker->engine]++;
+    for (uint32_t i = 0; i < control->worker_count; i++)
+        sum += counts[i];
+    return sum;
+}
+
 /* Each engine has room for clients-max clients, so the sum over all engines is bounded here. */
 static bool is_full(const struct control *control)
 {
-    uint32_t clients = 0;
+    uint32_t counts[NODES_ENGINES_MAX];
 
-    for (uint32_t i = 0; i < control->worker_count; i++)
-        clients += control->workers[i].clients;
-    return control->worker_count > 1 && clients >= control->engine.clients_max;
+    return control->worker_count > 1 &&
+           count_clients(control, counts) >= control->engine.clients_max;
 }
 
-/* Chooses the worker for a new client: the worker of an earlier client of the same rank that has
- * not left yet, so that one engine knows both clients; otherwise the worker with the fewest
- * clients. */
+/* The worker of an earlier client of the same rank that has not left yet, so that one engine knows
+ * both clients. NULL: there is none. In an open job the home gives no rank twice. */
+static struct worker *worker_of_rank(const struct client *client)
+{
+    if (client->size != DIRECTORY_OPEN)
+        for (const struct client *c = client->control->clients; c; c = c->next)
+            if (c->worker && is_same_rank(c, client))
+                return c->worker;
+    return NULL;
+}
+
+static struct worker *worker_with_fewest(const struct control *control)
+{
+    uint32_t counts[NODES_ENGINES_MAX], least = 0;
+
+    (void)count_clients(control, counts);
+    for (uint32_t i = 1; i < control->worker_count; i++)
+        if (counts[i] < counts[least])
+            least = i;
+    return &control->workers[least];
+}
+
 static struct worker *choose_worker(const struct client *client)
 {
-    struct control *control = client->control;
-    struct worker *least = control->workers;
+    struct worker *same = worker_of_rank(client);
 
-    for (const struct client *c = control->clients; c; c = c->next)
-        if (c->worker && is_same_rank(c, client))
-            return c->worker;
-    for (struct worker *w = least + 1; w < control->workers + control->worker_count; w++)
-        if (w->clients < least->clients)
-            least = w;
-    return least;
+    return same ? same : worker_with_fewest(client->control);
 }
 
 /* Lets the engine open the client, whose rank is known. */
