@@ -1,4 +1,5 @@
-/* Owns the choice of the module that handles a notice (notices.h). Thread: control. */
+/* Owns the choice of the module that handles a notice, and of the user whose account pays for that
+ * (notices.h). Thread: control. */
 #include "daemon/control/notices.h"
 
 #include <string.h>
@@ -34,9 +35,37 @@ static void quarantined(struct worker *w, const struct engine_notice *notice)
         client_end(c, notice->reason ? notice->reason : "it broke the protocol");
 }
 
-void notice_take(void *context, const struct engine_notice *notice)
+/* The client that a notice is about; NULL: none, or none that is known. */
+static struct client *client_of(const struct worker *w, const struct engine_notice *notice)
 {
-    struct worker *w = context;
+    const struct client_session *session;
+    const struct client_segment *segment;
+    const struct pending *pending;
+
+    switch (notice->kind) {
+    case ENGINE_SEGMENT_READY:
+    case ENGINE_SEGMENT_CLOSED:
+        segment = worker_segment(w, notice->handle);
+        return segment ? segment->client : NULL;
+    case ENGINE_REGION_CLOSED:
+    case ENGINE_BOUND:
+    case ENGINE_OFFLOAD_READY:
+        pending = pending_find(&w->control->pending, notice->cookie, 0);
+        return pending ? pending->client : NULL;
+    case ENGINE_SESSION_CLOSED:
+    case ENGINE_OFFLOAD_CLOSED:
+        session = worker_session(w, notice->handle);
+        return session ? session->client : NULL;
+    case ENGINE_CLIENT_CLOSED:
+    case ENGINE_QUARANTINED:
+        return worker_client(w, notice->handle);
+    default:
+        return NULL;
+    }
+}
+
+static void handle(struct worker *w, const struct engine_notice *notice)
+{
     struct control *control = w->control;
 
     switch (notice->kind) {
@@ -92,4 +121,14 @@ void notice_take(void *context, const struct engine_notice *notice)
                  notice->kind);
         break;
     }
+}
+
+void notice_take(void *context, const struct engine_notice *notice)
+{
+    struct worker *w = context;
+    const struct client *c = client_of(w, notice);
+    struct account *before = account_begin(w->control, c ? &c->user->account : NULL);
+
+    handle(w, notice);
+    account_end(w->control, before);
 }

@@ -2,7 +2,7 @@
  * Accounts: the processor time that the control thread spends for each user, and for connections
  * from elsewhere that have not proven to be a node.
  *
- *     account_begin(account) --> a request, a connection, the end of a client --> account_end
+ *     account_begin(account) --> a request, a connection, a notice --> account_end
  *                                 the thread's time in between is charged
  *
  *     spent   ^      . . requests of the account wait

@@ -296,13 +296,9 @@ static void answer(struct control *control, struct pending *p, const struct engi
 void bind_ended(struct control *control, const struct engine_notice *notice)
 {
     struct pending *p = pending_find(&control->pending, notice->cookie, PENDING_BIND);
-    struct account *before;
 
-    if (!p)
-        return;
-    before = account_begin(control, &p->client->user->account);
-    answer(control, p, notice);
-    account_end(control, before);
+    if (p)
+        answer(control, p, notice);
 }
 
 /* ---- unbind ---------------------------------------------------------------------------------- */
