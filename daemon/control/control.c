@@ -208,6 +208,12 @@ static uint32_t of_user(const struct config *config, uint64_t value)
     return value == 0 && !serves_others(config) ? UINT32_MAX : (uint32_t)value;
 }
 
+/* A bound of queues in chunks; each begun chunk counts, so that only a bound of 0 is 0. */
+static uint32_t chunks_of(uint64_t bytes)
+{
+    return (uint32_t)((bytes + ENGINE_CHUNK_BYTES - 1) / ENGINE_CHUNK_BYTES);
+}
+
 static int open_engine_config(struct control *control)
 {
     const struct config *config = control->config;
@@ -240,8 +246,8 @@ static int open_engine_config(struct control *control)
     engine->binds_user = of_user(config, config->user_binds);
     engine->pairs_client = (uint32_t)config->client_pairs;
     engine->pairs_user = of_user(config, config->user_pairs);
-    engine->chunks_client = (uint32_t)(config->client_queue / ENGINE_CHUNK_BYTES);
-    engine->chunks_user = of_user(config, config->user_queue / ENGINE_CHUNK_BYTES);
+    engine->chunks_client = chunks_of(config->client_queue);
+    engine->chunks_user = of_user(config, chunks_of(config->user_queue));
     engine->handler_units = (uint32_t)config->handler_units;
     engine->handler_us = (uint32_t)config->handler_us;
     engine->handler_turn = (uint32_t)config->handler_turn;

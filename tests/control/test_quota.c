@@ -236,10 +236,51 @@ static void given_back(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
+/* The value in use of a key of the configuration, or -1. */
+static int64_t in_use(const struct daemon *d, const char *key)
+{
+    json_t *document = look_at(d, "config"), *row;
+    int64_t value = -1;
+    size_t i;
+
+    json_array_foreach(json_object_get(document, "config"), i, row)
+    {
+        const char *name = json_string_value(json_object_get(row, "key"));
+
+        if (name && strcmp(name, key) == 0)
+            value = json_integer_value(json_object_get(row, "value"));
+    }
+    json_decref(document);
+    return value;
+}
+
+/* A bound of queues counts in chunks of 16 KiB, and each begun chunk is one: the smallest bound is
+ * one chunk, and only 0 leaves the bound to the daemon. */
+static void queues(void)
+{
+    static const struct {
+        const char *given;
+        int64_t used;
+    } queue_rows[] = {{"1", 16384},     {"8K", 16384},       {"16K", 16384},
+                      {"16385", 32768}, {"64M", 64ll << 20}, {"0", 64ll << 20}};
+
+    for (size_t i = 0; i < sizeof(queue_rows) / sizeof(queue_rows[0]); i++) {
+        const char *given = queue_rows[i].given;
+        const char *arguments[] = {"--client-queue", given, "--user-queue", given, NULL};
+        struct daemon d;
+
+        CU_ASSERT_EQUAL_FATAL(daemon_start(&d, program, arguments), 0);
+        CU_ASSERT_EQUAL(in_use(&d, "client-queue"), queue_rows[i].used);
+        CU_ASSERT_EQUAL(in_use(&d, "user-queue"), queue_rows[i].used);
+        CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static CU_TestInfo tests[] = {{"at the limit, and one over", limits},
                                   {"given back at the end", given_back},
+                                  {"queues", queues},
                                   CU_TEST_INFO_NULL};
 
     if (argc != 2) {
