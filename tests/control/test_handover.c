@@ -15,7 +15,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "shm_ring/clock.h"
 #include "tests/lib/raw/ask.h"
+#include "tests/lib/raw/team.h"
 #include "tests/lib/daemon.h"
 #include "tests/lib/process.h"
 #include "tests/suite.h"
@@ -191,6 +193,74 @@ static void again_and_again(void)
     stop();
     expect_none("is started again");
     expect_none("pwcd: error");
+}
+
+static bool ask_lookup(uint32_t id)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Lookup lookup = PWC__LOOKUP__INIT;
+
+    lookup.name = "later";
+    lookup.wait = true;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_LOOKUP;
+    request.lookup = &lookup;
+    return raw_request(rank, id, &request);
+}
+
+static bool ask_publish(uint32_t id)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Publish publish = PWC__PUBLISH__INIT;
+
+    publish.name = "later";
+    request.body_case = PWC__CLIENT_REQUEST__BODY_PUBLISH;
+    request.publish = &publish;
+    return raw_request(rank, id, &request);
+}
+
+/* Joins a team whose other member does not come, and does not wait. Returns the connection. */
+static int join_alone(struct answer *context)
+{
+    Pwc__TeamJoin join;
+    int s = raw_connect(&d);
+
+    CU_ASSERT_EQUAL(raw_hello(s, "joins", 0, 2), 0);
+    CU_ASSERT_EQUAL(ask_context(s, RING, context), 0);
+    join = raw_team_call(context->handle, 0, 0);
+    CU_ASSERT_TRUE(raw_team_join(s, &join));
+    return s;
+}
+
+/* A hand-over does not wait for requests that may wait for other ranks without end: lookups and
+ * joins of teams, which the library repeats. */
+static void waits_for_no_rank(void)
+{
+    struct answer a, context;
+    pid_t daemon;
+    uint64_t from;
+    int s, member;
+
+    start(program, NULL);
+    daemon = process_child(d.pid);
+    CU_ASSERT_TRUE(ask_lookup(50));
+    member = join_alone(&context);
+    CU_ASSERT_TRUE(raw_is_served(&d)); /* so the daemon has read these requests */
+    s = raw_connect(&d);
+    CU_ASSERT_TRUE(ask_upgrade(s, ""));
+    CU_ASSERT_EQUAL(upgraded(s), 0);
+    from = clock_ns();
+    CU_ASSERT_EQUAL(ask_nothing(rank, &a), -ECONNABORTED);
+    CU_ASSERT_EQUAL(ask_nothing(member, &a), -ECONNABORTED);
+    CU_ASSERT(clock_ns() - from < 1000000000);
+    (void)next_daemon(daemon);
+    CU_ASSERT_TRUE(ask_lookup(51));
+    CU_ASSERT_TRUE(ask_publish(52));
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(ask_nothing(rank, &a), 0);
+    answer_close(&context);
+    close(member);
+    close(s);
+    stop();
 }
 
 /* A program that is not a daemon ends; its request is answered with an error, and the next request
@@ -521,6 +591,7 @@ static void cannot_be_forked(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"again and again", again_and_again},
+                           {"waits for no rank", waits_for_no_rank},
                            {"does not come up", does_not_come_up},
                            {"asked meanwhile", asked_meanwhile},
                            {"wrongly configured", wrongly_configured},

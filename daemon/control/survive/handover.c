@@ -195,22 +195,28 @@ static void too_late(uv_timer_t *timer)
     give_up(timer->data, "the new daemon has not come up within 60 s");
 }
 
-/* Counts the client's exchanges that wait. The hand-over does not wait for them, because they may
- * last long, and the library repeats them. */
-static uint32_t exchanges(struct control *control, const struct client *c)
+/* Whether a request may wait for other ranks without end. The library repeats such requests. */
+static bool may_last(const struct pending *p)
+{
+    return p->kind == PENDING_EXCHANGE || p->kind == PENDING_TEAM ||
+           (p->kind == PENDING_LOOKUP && p->how == PENDING_WAITS);
+}
+
+/* Counts the client's requests for which the hand-over does not wait. */
+static uint32_t lasting(struct control *control, const struct client *c)
 {
     uint32_t count = 0;
-    struct pending *p;
 
-    for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;)
-        count += p->kind == PENDING_EXCHANGE && p->client == c;
+    for (const struct pending *p = pending_of(&control->pending, c); p;
+         p = pending_after(&control->pending, p))
+        count += may_last(p);
     return count;
 }
 
 static bool quiet(struct control *control)
 {
     for (const struct client *c = control->clients; c; c = c->next)
-        if (c->state != CLIENT_ENDING && client_inflight(c)->count > exchanges(control, c))
+        if (c->state != CLIENT_ENDING && client_inflight(c)->count > lasting(control, c))
             return false;
     return true;
 }
