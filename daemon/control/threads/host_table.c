@@ -87,6 +87,12 @@ void host_table_drop_client(struct host_table *a, uint32_t client)
 {
     a->faulted_count -= a->faulted[client];
     a->faulted[client] = false;
+    for (uint32_t i = 0; i < a->sessions_max; i++)
+        if (a->sessions[i].client == client)
+            a->sessions[i].range = -1;
+    for (uint32_t i = 0; i < a->segments_max; i++)
+        if (a->segments[i].client == client)
+            a->segments[i].range = -1;
 }
 
 /* ---- calls of the engine -------------------------------------------------------------------- */

@@ -55,7 +55,8 @@ void host_table_add_area(struct host_table *a, uint32_t team, int range);
 /* Drops the entry, except where another mapping has the handle by now. */
 void host_table_drop_session(struct host_table *a, uint32_t session, const void *base);
 void host_table_drop_segment(struct host_table *a, uint32_t segment, const void *base);
-/* Forgets the faults of an earlier client, because a new client has this handle. */
+/* Forgets the faults of an earlier client, also those to come in mappings that the control thread
+ * has not taken back yet, because a new client has this handle. */
 void host_table_drop_client(struct host_table *a, uint32_t client);
 
 /* Whether sessions are apart, and none is known to be beside the daemon, in its group. */
