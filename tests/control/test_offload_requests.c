@@ -85,6 +85,18 @@ static int ask_view(int s, uint32_t session, uint32_t offload)
     return ask(s, &r, &a);
 }
 
+static int ask_region_close(int s, struct answer *out)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__RegionClose close_it = PWC__REGION_CLOSE__INIT;
+
+    close_it.slot = region.key.slot;
+    close_it.generation = region.key.generation;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_REGION_CLOSE;
+    r.region_close = &close_it;
+    return ask(s, &r, out);
+}
+
 /* Puts one bad value into a field, and checks the answer. */
 #define BAD(field, value, status)                                                                  \
     do {                                                                                           \
@@ -127,7 +139,7 @@ static void bad_values(int s)
 
 static void test_requests(void)
 {
-    struct answer segment, offload;
+    struct answer segment, offload, closed;
     struct wish w;
     int s = raw_connect(&d);
 
@@ -149,10 +161,15 @@ static void test_requests(void)
     CU_ASSERT_EQUAL(ask_view(s, context.handle, UINT32_MAX), -EINVAL);
     CU_ASSERT_EQUAL(ask_view(s, context.handle, offload.handle), 0);
     CU_ASSERT_EQUAL(ask_enable(s, context.handle, offload.handle), 0);
+    CU_ASSERT_EQUAL(ask_region_close(s, &closed), -EBUSY);
+    CU_ASSERT_PTR_NOT_NULL(strstr(closed.text, ": an offload uses it: destroy that first"));
     CU_ASSERT_EQUAL(ask_offload_destroy(s, 1000, offload.handle), -EINVAL);
     CU_ASSERT_EQUAL(ask_offload_destroy(s, context.handle, UINT32_MAX), -EINVAL);
     CU_ASSERT_EQUAL(ask_offload_destroy(s, context.handle, offload.handle), 0);
     CU_ASSERT_EQUAL(ask_offload_destroy(s, context.handle, offload.handle), -EINVAL);
+    CU_ASSERT_EQUAL(ask_region_close(s, &closed), 0);
+    CU_ASSERT_EQUAL(ask_region_close(s, &closed), -EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(closed.text, "is not yours, or not open"));
     close(s);
 }
 

@@ -368,8 +368,9 @@ static void region_close_posted(struct call *call)
         uint32_t request = p->request;
 
         pending_remove(&c->control->pending, p);
-        reply_error(c, request, call->result, "region %u is not yours, or not open",
-                    call->region.slot);
+        reply_error(c, request, call->result, "region %u%s", call->region.slot,
+                    call->result == -EBUSY ? ": an offload uses it: destroy that first"
+                                           : " is not yours, or not open");
     }
 }
 
