@@ -456,6 +456,83 @@ static void announces_its_names(void)
     raw_peer_close(&p);
 }
 
+static void ask_publish(int s, uint32_t id, const char *bytes)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Publish publish = PWC__PUBLISH__INIT;
+
+    publish.name = "name";
+    publish.data = (ProtobufCBinaryData){.len = strlen(bytes), .data = (uint8_t *)(uintptr_t)bytes};
+    request.body_case = PWC__CLIENT_REQUEST__BODY_PUBLISH;
+    request.publish = &publish;
+    CU_ASSERT_TRUE(raw_request(s, id, &request));
+}
+
+/* Reads frames up to the daemon's next publication, and checks its bytes. */
+static void expect_published(struct raw_peer *p, const char *bytes)
+{
+    Pwc__PeerFrame *frame;
+    bool found = false;
+
+    while (!found && (frame = raw_peer_next(p)) != NULL) {
+        const Pwc__Publication *publication = frame->publication;
+
+        found = frame->body_case == PWC__PEER_FRAME__BODY_PUBLICATION;
+        if (found)
+            CU_ASSERT_TRUE(publication->data.len == strlen(bytes) &&
+                           memcmp(publication->data.data, bytes, strlen(bytes)) == 0);
+        pwc__peer_frame__free_unpacked(frame, NULL);
+    }
+    CU_ASSERT_TRUE(found);
+}
+
+/* A name keeps its bytes where new ones were refused: the daemon announces the old ones on the next
+ * link. Two requests are under way, which are answered in either order. */
+static void names_not_replaced(void)
+{
+    static const struct {
+        int32_t first, second; /* answers */
+        bool reversed;         /* the second is answered first */
+        const char *kept;
+    } rows[] = {{-ESTALE, -ESTALE, false, "one"},
+                {-ESTALE, -ESTALE, true, "one"},
+                {0, -ESTALE, false, "two"},
+                {-ESTALE, 0, false, "three"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct holdings before;
+        uint64_t cookies[2];
+        struct raw_peer p;
+        struct answer a;
+        int s;
+
+        CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+        CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+        s = begin_hello_of(UINT32_MAX);
+        give_rank(&p, asked(&p), 5, 99);
+        CU_ASSERT_EQUAL_FATAL(ask_nothing(s, &a), 0);
+        ask_publish(s, 4, "one");
+        answer_rank(&p, asked(&p), 0, 0);
+        CU_ASSERT_EQUAL(ask_nothing(s, &a), 0);
+        ask_publish(s, 5, "two");
+        ask_publish(s, 6, "three");
+        cookies[0] = asked(&p);
+        cookies[1] = asked(&p);
+        if (rows[i].reversed)
+            answer_rank(&p, cookies[1], rows[i].second, 0);
+        answer_rank(&p, cookies[0], rows[i].first, 0);
+        if (!rows[i].reversed)
+            answer_rank(&p, cookies[1], rows[i].second, 0);
+        for (int n = 0; n < 2; n++)
+            CU_ASSERT_NOT_EQUAL(ask_nothing(s, &a), -ECONNRESET);
+        raw_peer_close(&p);
+        CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+        expect_published(&p, rows[i].kept);
+        leave(s, &before);
+        raw_peer_close(&p);
+    }
+}
+
 /* A home's answers about a name, with values out of range. */
 static void names_out_of_range(void)
 {
@@ -594,6 +671,7 @@ int main(int argc, char **argv)
                            {"offers no link", offers_no_link},
                            {"a home that is older", home_is_older},
                            {"announces its names on a new link", announces_its_names},
+                           {"names that are not replaced", names_not_replaced},
                            {"names out of range", names_out_of_range},
                            {"still served", still_served},
                            CU_TEST_INFO_NULL};

@@ -16,6 +16,8 @@ void pending_init(struct pending_table *t)
 
 void pending_destroy(struct pending_table *t)
 {
+    for (uint32_t i = 0; i < t->size; i++)
+        free(t->entries[i].replaced);
     free(t->entries);
     pending_init(t);
 }
@@ -97,6 +99,8 @@ void pending_remove(struct pending_table *t, struct pending *p)
     *(p->before ? &t->entries[p->before - 1].next : &p->client->first_pending) = p->next;
     if (p->next != 0)
         t->entries[p->next - 1].before = p->before;
+    free(p->replaced);
+    p->replaced = NULL;
     p->kind = 0;
     p->client = NULL;
     p->generation++;

@@ -18,6 +18,7 @@
 
 struct client;
 struct control;
+struct membership_name;
 
 enum pending_kind {
     PENDING_ATTACH = 1,   /* a Hello, asked at the job's home */
@@ -65,6 +66,9 @@ struct pending {
     /* of a publication and a lookup */
     char name[DIRECTORY_PUBLISHED_NAME];
     enum pending_how how;
+    struct membership_name *replaced; /* of PENDING_REPLACES: the name as it was before, which comes
+                                       * back on a failure. Owned by the entry, from malloc; or
+                                       * NULL */
 };
 
 struct pending_table {

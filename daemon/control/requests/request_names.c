@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/reply.h"
@@ -69,6 +70,27 @@ static void fail(struct control *control, struct pending *p, int status)
 
 /* ---- publish --------------------------------------------------------------------------------- */
 
+/* Gives the name the bytes back that it had before the request, which has failed. Where a later
+ * request for this name is under way, that request decides: if it fails, too, the same bytes come
+ * back. */
+static void restore(struct client *c, struct pending *p)
+{
+    struct pending_table *t = &c->control->pending;
+    struct membership_name *before = p->replaced;
+    struct pending *later = NULL;
+
+    for (struct pending *q = pending_of(t, c); q != p; q = pending_after(t, q)) /* newest first */
+        if (q->kind == PENDING_PUBLISH && strcmp(q->name, p->name) == 0)
+            later = q;
+    if (!later) {
+        (void)membership_put(&c->control->memberships, c->slot, before->name, before->data,
+                             before->length); /* has room: the name is there */
+    } else if (later->replaced) {
+        p->replaced = later->replaced;
+        later->replaced = before;
+    }
+}
+
 /* Takes the answer of the job's home to a publication or its withdrawal. */
 static void published(struct control *control, struct pending *p, int status, uint32_t node,
                       uint32_t engine)
@@ -87,12 +109,24 @@ static void published(struct control *control, struct pending *p, int status, ui
          * this client's. */
         if ((p->how == PENDING_FRESH || status == -EADDRINUSE) && index >= 0)
             membership_drop(&control->memberships, c->slot, (uint32_t)index);
+        else if (p->how == PENDING_REPLACES && index >= 0)
+            restore(c, p);
         fail(control, p, status);
         return;
     }
     pending_remove(&control->pending, p);
     reply_done(c, request);
     client_stream_resume(c);
+}
+
+/* A copy of the name that the client has published under this index, or NULL. */
+static struct membership_name *copy_of(const struct client *c, uint32_t index)
+{
+    struct membership_name *copy = malloc(sizeof(*copy));
+
+    if (copy)
+        *copy = *membership_name(&c->control->memberships, c->slot, index);
+    return copy;
 }
 
 void request_publish(struct client *c, uint32_t request, const Pwc__Publish *publish)
@@ -123,6 +157,12 @@ void request_publish(struct client *c, uint32_t request, const Pwc__Publish *pub
     snprintf(p->name, sizeof(p->name), "%s", publish->name);
     p->located = published;
     p->how = publish->gone ? PENDING_TAKES_BACK : index < 0 ? PENDING_FRESH : PENDING_REPLACES;
+    p->replaced = p->how == PENDING_REPLACES ? copy_of(c, (uint32_t)index) : NULL;
+    if (p->how == PENDING_REPLACES && !p->replaced) {
+        pending_remove(&c->control->pending, p);
+        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
     if (publish->gone) {
         membership_drop(m, c->slot, (uint32_t)index);
     } else if (membership_put(m, c->slot, publish->name, publish->data.data,
