@@ -33,7 +33,7 @@ static const struct meaning meanings[] = {
     {EINVAL, "an argument is out of range"},
     {EKEYREJECTED, "the key is unknown, withdrawn, of another job, or does not give this right"},
     {EMFILE, "this process has no descriptor left: close some, or raise its limit"},
-    {EMSGSIZE, "longer than a message or a submission may be"},
+    {EMSGSIZE, "longer than a message, a submission or an exchange may be"},
     {ENOBUFS,
      "too many events kept by filters: probe for those first; of a call that asks the daemon: "
      "too many requests wait there, try again later"},

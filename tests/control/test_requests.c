@@ -580,20 +580,30 @@ static void closes_while_it_binds(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* So many ranks take part that the sum of the largest parts is more than the limit of an
- * exchange. */
+/* So many ranks take part that the sum of the largest parts is more than the limit of an exchange,
+ * 64 MiB. A part of exactly its share of that is taken; the exchange then waits for the others,
+ * until it is given up. */
 static void exchange_of_too_many(void)
 {
+    enum { RANKS = 65536, SHARE = 1024 };
+    static const struct row too_long = {"exchange.data", SHARE + 1, NULL, -EMSGSIZE,
+                                        "1025 bytes from each of 65536 ranks: all may be 67108864"};
     Pwc__ClientRequest r;
     struct client c = {0};
+    struct answer a;
     int s = connected();
 
-    CU_ASSERT_EQUAL(raw_hello(s, "wide", 0, 65536), 0);
+    CU_ASSERT_EQUAL(raw_hello(s, "wide", 0, RANKS), 0);
     fill(&c);
     r = request_of(&c, "exchange");
-    field_set(&r.base, "exchange.data", &(struct field_value){.number = 1025});
-    check(s, &r,
-          &(struct row){"exchange.data", 1025, NULL, -EMSGSIZE, "1025 bytes from each of 65536"});
+    field_set(&r.base, "exchange.data", &(struct field_value){.number = SHARE + 1});
+    check(s, &r, &too_long);
+    field_set(&r.base, "exchange.data", &(struct field_value){.number = SHARE});
+    CU_ASSERT_TRUE(raw_request(s, 1, &r));
+    fill(&c);
+    c.exchange.give_up = true;
+    CU_ASSERT_EQUAL(ask(s, &r, &a), -ETIMEDOUT); /* the exchange is answered first */
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), 0);
     close(s);
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }

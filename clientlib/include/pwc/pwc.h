@@ -410,7 +410,8 @@ PWC_API int pwc_region_key(const pwc_region *region, struct pwc_key *out);
 
 /*
  * All-gather at start-up, collective over all ranks of the job: `len` bytes of each rank (the same
- * everywhere, up to 4096, or -EINVAL) land in `all`, by rank: pwc_size times `len` bytes. All ranks
+ * everywhere, up to 4096, or -EINVAL) land in `all`, by rank: pwc_size times `len` bytes, which may
+ * be 64 MiB, or -EMSGSIZE: in a job of more than 16384 ranks `len` may be less than 4096. All ranks
  * call the same exchanges and barriers in the same order, one at a time. Blocks. Meanwhile handlers
  * of active messages run, and events are kept, as in pwc_flush. When one rank's timeout has passed,
  * the call ends at all ranks with -ETIMEDOUT; pwc_error_text names the missing ranks, and `all` may
@@ -479,7 +480,7 @@ PWC_API int pwc_bind_start(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *ke
  * it. Collective as pwc_exchange, and blocks. On an error `remotes` is unchanged. -EINVAL: no
  * context or no array, or a region of another client; -ENOTSUP: the region is local only, or the
  * job is open; -ECANCELED: another rank could not take part, and pwc_error_text names it; -ENOMEM;
- * else as pwc_exchange.
+ * else as pwc_exchange, of 56 bytes of each rank.
  */
 PWC_API int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes);
 
