@@ -248,6 +248,8 @@ static int open_engine_config(struct control *control)
     engine->pairs_user = of_user(config, config->user_pairs);
     engine->chunks_client = chunks_of(config->client_queue);
     engine->chunks_user = of_user(config, chunks_of(config->user_queue));
+    engine->teams_user = of_user(config, 0);
+    engine->team_bytes_user = of_user(config, 0);
     engine->handler_units = (uint32_t)config->handler_units;
     engine->handler_us = (uint32_t)config->handler_us;
     engine->handler_turn = (uint32_t)config->handler_turn;

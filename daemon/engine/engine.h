@@ -106,6 +106,9 @@ struct engine_config {
     uint32_t binds_client, binds_user;
     uint32_t pairs_client, pairs_user;
     uint32_t chunks_client, chunks_user;
+    /* How many of ENGINE_TEAMS one user's teams may be, and their memory; the same default. */
+    uint32_t teams_user;
+    uint64_t team_bytes_user;
     uint32_t handler_units; /* 10000: units of work that one handler may do */
     uint32_t handler_us;    /* 50: microseconds that one handler may take */
     uint32_t handler_turn;  /* 2048: units of one client's turn */
@@ -383,8 +386,10 @@ struct engine_team_info {
  * Opens a team. `area` is the mapping that its members here share (team_abi.h), formatted for as
  * many members and that window. The engine sets aside all memory that the team's letters may need,
  * so that no letter ever lacks memory. Every engine of the team must have opened it before any
- * member may use it. The arrays of `info` are copied. Returns a team handle, or -EDQUOT (no
- * memory), -ENOSPC (1024 teams are open), -EADDRINUSE (the number is in use), -EINVAL.
+ * member may use it. The arrays of `info` are copied. All members are of one user. Returns a team
+ * handle, or -ENOSPC (1024 teams are open), -ENOMEM (no memory, or the team needs more than one
+ * team may have), -EDQUOT (the user has its teams_user), -ENOBUFS (the user's teams have their
+ * team_bytes_user), -EADDRINUSE (the number is in use), -EINVAL.
  */
 int engine_team_open(struct engine *e, const struct engine_team_info *info, void *area);
 /* After a takeover, before the first step: gives an open team its area. The first step breaks a

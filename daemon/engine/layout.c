@@ -64,13 +64,13 @@ int engine_config_check(struct engine_config *c)
     default32(&c->handler_us, 50);
     default32(&c->handler_turn, 2048);
     default32(&c->handler_share, 25);
-    quota_defaults(c);
     if (c->ledger_bytes == 0)
         c->ledger_bytes = 64u << 20;
     if (c->team_bytes == 0)
         c->team_bytes = UINT64_C(16) * c->chunks_max * CHUNK_BYTES;
     if (c->program_bytes == 0)
         c->program_bytes = 8u << 20;
+    quota_defaults(c);
     if (c->keepalive_ns == 0)
         c->keepalive_ns = UINT64_C(1000000000);
     if (c->peer_deadline_ns == 0)

@@ -16,6 +16,7 @@
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/look.h"
 #include "tests/lib/raw/program.h"
+#include "tests/lib/raw/team.h"
 #include "proto/trace_abi.h"
 #include "tests/suite.h"
 
@@ -79,6 +80,18 @@ static struct outcome as_user(const struct user *user, user_deed deed, void *con
     close(report[0]);
     waitpid(pid, NULL, 0);
     return out;
+}
+
+/* Connects as this user. Afterwards the process is root again. */
+static int connected_as(uid_t uid)
+{
+    int s;
+
+    CU_ASSERT_EQUAL_FATAL(seteuid(uid), 0);
+    s = raw_connect(&d);
+    CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+    CU_ASSERT_FATAL(s >= 0);
+    return s;
 }
 
 /* Attaches and opens a context. Returns the daemon's refusal if it does not serve us. */
@@ -349,19 +362,56 @@ static void jobs_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* ---- views of others ------------------------------------------------------------------------ */
-
-/* Connects as this user. Afterwards the process is root again. */
-static int connected_as(uid_t uid)
+/* Opens a context for this client, and makes teams of it alone. Returns their number, and stores
+ * the refusal of a further one. */
+static unsigned make_teams(int s, unsigned most, struct raw_team *refusal)
 {
-    int s;
+    struct answer context;
 
-    CU_ASSERT_EQUAL_FATAL(seteuid(uid), 0);
-    s = raw_connect(&d);
-    CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
-    CU_ASSERT_FATAL(s >= 0);
-    return s;
+    CU_ASSERT_EQUAL_FATAL(ask_context(s, 8192, &context), 0);
+    answer_close(&context);
+    for (unsigned made = 0; made < most; made++) {
+        const Pwc__TeamJoin join = raw_team_call(context.handle, 0, made);
+
+        CU_ASSERT_TRUE_FATAL(raw_team_join(s, &join));
+        if (raw_team_formed(s, refusal) < 0)
+            return made;
+        raw_team_close(refusal);
+    }
+    return most;
 }
+
+/* Guards that one user leaves an eighth of an engine's teams to others: Alice's clients may
+ * together have 896, and Bob still gets one. */
+static void teams_apart(void)
+{
+    enum { CLIENTS = 15, CLIENT_TEAMS = 64, USER_TEAMS = 896 };
+    struct raw_team refusal = {.area = -1};
+    int of_alice[CLIENTS], of_bob;
+    unsigned made = 0;
+
+    start(0, "61002,61003", NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        char job[16];
+
+        snprintf(job, sizeof(job), "teams%d", i);
+        of_alice[i] = connected_as(ALICE);
+        CU_ASSERT_EQUAL_FATAL(raw_hello(of_alice[i], job, 0, 1), 0);
+        made += make_teams(of_alice[i], CLIENT_TEAMS, &refusal);
+    }
+    CU_ASSERT_EQUAL(made, USER_TEAMS);
+    CU_ASSERT_EQUAL(refusal.status, -EDQUOT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(refusal.text, "are 896 of its engine's 1024"));
+    of_bob = connected_as(BOB);
+    CU_ASSERT_EQUAL_FATAL(raw_hello(of_bob, "teams", 0, 1), 0);
+    CU_ASSERT_EQUAL(make_teams(of_bob, 1, &refusal), 1);
+    close(of_bob);
+    for (int i = 0; i < CLIENTS; i++)
+        close(of_alice[i]);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
+/* ---- views of others ------------------------------------------------------------------------ */
 
 /* Asks for the traced records. Stores their number, and how many of them are Alice's. */
 static void trace(int s, int *all, int *of_alice)
@@ -561,15 +611,12 @@ static void lookers_apart(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"own user only", own_user_only},
-                           {"allowed users", allowed_users},
-                           {"allowed groups", allowed_groups},
-                           {"connections apart", connections_apart},
-                           {"jobs apart", jobs_apart},
-                           {"traces apart", traces_apart},
-                           {"programs apart", programs_apart},
-                           {"lookers apart", lookers_apart},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {
+        {"own user only", own_user_only},   {"allowed users", allowed_users},
+        {"allowed groups", allowed_groups}, {"connections apart", connections_apart},
+        {"jobs apart", jobs_apart},         {"teams apart", teams_apart},
+        {"traces apart", traces_apart},     {"programs apart", programs_apart},
+        {"lookers apart", lookers_apart},   CU_TEST_INFO_NULL};
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)

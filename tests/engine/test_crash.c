@@ -358,7 +358,7 @@ static const char *run(size_t number, struct crash_guard *g, FILE *trace, char f
                    .ledger_bytes = 256 * 1024,
                    .packed_max = 256,
                    .chunks_max = 32,
-                   .team_bytes = 8u << 20,
+                   .team_bytes = 10u << 20,
                    .spill_max = 4096},
         .sim = {.ordered_write_max = s->ordered_write_max, .rails = s->rails},
     };

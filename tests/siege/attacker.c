@@ -61,7 +61,7 @@ static const struct row rows_burners[] = {
 };
 
 static const struct row *const tables[] = {rows_burners, rows_requests, rows_transfers,
-                                           rows_handlers, rows_strangers};
+                                           rows_teams,   rows_handlers, rows_strangers};
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
 static const struct row *find(const char *name)

@@ -47,7 +47,8 @@ struct row {
 };
 
 /* Tables of rows, each up to a row without a name. */
-extern const struct row rows_requests[], rows_transfers[], rows_handlers[], rows_strangers[];
+extern const struct row rows_requests[], rows_transfers[], rows_teams[], rows_handlers[],
+    rows_strangers[];
 
 static inline void attack_begins(struct attack *a)
 {

@@ -85,19 +85,40 @@ static int make_area(struct team_part *part)
 
 /* ---- the engines ----------------------------------------------------------------------------- */
 
+/* Why an engine did not open its part: the status for the members, and the text. */
+static void refused(struct team *t, int result)
+{
+    static const struct {
+        int result, status;
+        const char *why;
+    } reasons[] = {
+        {-ENOSPC, -ENOSPC, "its engine has all of its 1024 teams: free some"},
+        {-ENOMEM, -EDQUOT,
+         "its engine has no room for the letters of one more such team: free some, or ask for a "
+         "smaller window; what `collective` in pwcd.conf chooses may need more than the table"},
+        {-EDQUOT, -EDQUOT,
+         "the user's teams are 896 of its engine's 1024, and the others are for other users: free "
+         "some"},
+        {-ENOBUFS, -EDQUOT,
+         "the letters of one more such team would take the user's teams beyond 896 MiB of its "
+         "engine's 1 GiB, and the rest is for other users: free some, or ask for a smaller window"},
+    };
+
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (result == reasons[i].result) {
+            fail(t, reasons[i].status, "%s", reasons[i].why);
+            return;
+        }
+    fail(t, result, "%s", strerror(-result));
+}
+
 static void opened(struct call *call)
 {
     struct team_part *part = call->owner;
     struct team *t = part->team;
 
     if (call->result < 0)
-        fail(t, call->result, "%s",
-             call->result == -EDQUOT
-                 ? "its engine has no room for the letters of one more such team: free some, or "
-                   "ask for a smaller window; what `collective` in pwcd.conf chooses may need "
-                   "more than the table"
-             : call->result == -ENOSPC ? "its engine has all of its 1024 teams: free some"
-                                       : strerror(-call->result));
+        refused(t, call->result);
     else
         part->handle = (uint32_t)call->result;
     if (--t->opening > 0)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include "daemon/engine/state/held.h"
 
-static uint32_t share(uint32_t configured, uint32_t all)
+static uint64_t share(uint64_t configured, uint64_t all)
 {
     if (configured == 0)
         configured = all - all / 8;
@@ -14,12 +14,14 @@ static uint32_t share(uint32_t configured, uint32_t all)
 
 void quota_defaults(struct engine_config *c)
 {
-    c->binds_client = share(c->binds_client, c->remotes_max);
-    c->binds_user = share(c->binds_user, c->remotes_max);
-    c->pairs_client = share(c->pairs_client, c->flows_max);
-    c->pairs_user = share(c->pairs_user, c->flows_max);
+    c->binds_client = (uint32_t)share(c->binds_client, c->remotes_max);
+    c->binds_user = (uint32_t)share(c->binds_user, c->remotes_max);
+    c->pairs_client = (uint32_t)share(c->pairs_client, c->flows_max);
+    c->pairs_user = (uint32_t)share(c->pairs_user, c->flows_max);
     c->chunks_client = c->chunks_client > 0 ? c->chunks_client : c->chunks_max;
-    c->chunks_user = share(c->chunks_user, c->chunks_max);
+    c->chunks_user = (uint32_t)share(c->chunks_user, c->chunks_max);
+    c->teams_user = (uint32_t)share(c->teams_user, TEAMS_MAX);
+    c->team_bytes_user = share(c->team_bytes_user, c->team_bytes);
 }
 
 static uint32_t user_of(const struct engine *e, uint32_t session)
@@ -70,6 +72,26 @@ int quota_grant(const struct engine *e, uint32_t region)
 
     return below(e->clients[client].grants, e->config.binds_client, held_of_user(e, client).grants,
                  e->config.binds_user);
+}
+
+/* ---- teams ----------------------------------------------------------------------------------- */
+
+int quota_team(const struct engine *e, uint32_t uid, uint64_t bytes)
+{
+    uint32_t teams = 0;
+    uint64_t held = 0;
+
+    for (uint32_t i = 0; i < TEAMS_MAX; i++) {
+        const struct team *t = &e->teams.table[i];
+
+        if (t->state == TEAM_FREE || t->uid != uid)
+            continue;
+        teams++;
+        held += t->bytes;
+    }
+    if (teams >= e->config.teams_user)
+        return -EDQUOT;
+    return held + bytes <= e->config.team_bytes_user ? 0 : -ENOBUFS;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */

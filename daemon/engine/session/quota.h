@@ -5,15 +5,16 @@
  *     pairs    flows of its contexts, for requests and for replies, and as many inflows
  *     queues   chunks of its operations and spilled events, and of notes that wait to be
  *              staged
+ *     teams    teams of its user, and their memory
  *
- * Binds and pairs beyond the quota are refused. Queues at the quota only wait: submissions stay in
- * their ring, events in their origin's queue. Besides, a client may take a further chunk only while
- * at least as many are free as it has, so that any number of clients that flood or don't drain
- * leave some to the next client. A context has a few chunks whatever the other contexts of its
- * client do, so that a full context does not stop the others.
+ * Binds, pairs and teams beyond the quota are refused. Queues at the quota only wait: submissions
+ * stay in their ring, events in their origin's queue. Besides, a client may take a further chunk
+ * only while at least as many are free as it has, so that any number of clients that flood or don't
+ * drain leave some to the next client. A context has a few chunks whatever the other contexts of
+ * its client do, so that a full context does not stop the others.
  *
  * Owns nothing. Binds and pairs are counted as they come and go (held.h), chunks when a queue takes
- * one more. Thread: the progress thread.
+ * one more, teams when one opens. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_QUOTA_H
 #define PWC_ENGINE_QUOTA_H
@@ -34,6 +35,9 @@ int quota_inflow(const struct engine *e, uint32_t session);
  * resolves it. 0 or -EDQUOT. */
 int quota_replies(const struct engine *e, uint32_t session);
 int quota_grant(const struct engine *e, uint32_t region);
+/* Whether this user may have one more team, with so much memory. 0, -EDQUOT (too many teams) or
+ * -ENOBUFS (too much memory). */
+int quota_team(const struct engine *e, uint32_t uid, uint64_t bytes);
 
 /* Within a transaction: queue_push, which may take a chunk. -ENOBUFS. */
 int quota_push_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);

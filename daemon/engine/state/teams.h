@@ -68,6 +68,7 @@ struct team {
     uint32_t state;      /* enum team_state */
     uint32_t generation; /* of the entry: a handle of an earlier generation is refused */
     uint32_t window;
+    uint32_t uid; /* the user of all its members, who is charged for the team (session/quota.h) */
     uint64_t number;
     uint32_t size;
     uint32_t me; /* our participant number */

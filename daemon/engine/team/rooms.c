@@ -91,7 +91,7 @@ static uint32_t larger(uint32_t a, uint64_t b)
     return a > b ? a : (uint32_t)b;
 }
 
-/* Makes the room large enough for all calls of this row. -EDQUOT. */
+/* Makes the room large enough for all calls of this row. -ENOMEM. */
 static int add_row(const struct team *t, const struct participant *list, uint32_t row, bool lines,
                    struct team_room *room)
 {
@@ -110,11 +110,11 @@ static int add_row(const struct team *t, const struct participant *list, uint32_
     rounds = algorithm->rounds(&b.shape);
     slots = (uint64_t)rounds * algorithm->letters;
     if (rounds > UINT16_MAX) /* more than a letter can name */
-        return -EDQUOT;
+        return -ENOMEM;
     load = load_of(t, &b, rounds);
     load.mail += 8 * slots; /* each letter begins at a multiple of 8 */
     if (load.letter > TEAM_DATA_BYTES || load.mail > UINT32_MAX - 8)
-        return -EDQUOT;
+        return -ENOMEM;
     room->work = larger(room->work, (load.work + 7) & ~UINT64_C(7));
     room->mail = larger(room->mail, (load.mail + 7) & ~UINT64_C(7));
     room->slots = larger(room->slots, slots);
@@ -133,6 +133,6 @@ int rooms_measure(struct team *t, const struct participant *list)
             r = add_row(t, list, row, false, &t->data);
     }
     if (r == 0 && team_slots(t) > ROOMS_SLOTS_MAX)
-        return -EDQUOT;
+        return -ENOMEM;
     return r;
 }

@@ -12,7 +12,7 @@
 #define ROOMS_SLOTS_MAX (1u << 17)
 
 /* Fills in t->lines and t->data, by the schedules that calls of this team may follow, and by how
- * its members are spread over `list`. -EDQUOT: letters would be too long, or rounds or slots too
+ * its members are spread over `list`. -ENOMEM: letters would be too long, or rounds or slots too
  * many. */
 int rooms_measure(struct team *t, const struct participant *list);
 

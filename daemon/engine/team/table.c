@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/engine/session/quota.h"
 #include "daemon/engine/team/rooms.h"
 
 uint32_t team_by_number(const struct engine *e, uint64_t number)
@@ -91,16 +92,19 @@ int team_place(struct engine *e, struct team *t, const struct engine_team_partic
     int r;
 
     if (!base)
-        return -EDQUOT;
+        return -ENOMEM;
     list_participants((void *)base, t->participants, list);
     r = t->participants > 1 ? rooms_measure(t, (void *)base) : 0;
     heap_give(&e->teams.heap, base, (uint32_t)draft);
     if (r < 0)
         return r;
     t->bytes = in_units(lay_out(t, &measure, NULL));
+    r = quota_team(e, t->uid, t->bytes);
+    if (r < 0)
+        return r;
     base = take(e, t->bytes);
     if (!base)
-        return -EDQUOT;
+        return -ENOMEM;
     t->place = (uint64_t)(base - e->teams.memory);
     lay_out(t, &measure, base);
     memset(base, 0, (size_t)(measure.line_rooms - base));

@@ -10,8 +10,8 @@
 /* The open team of this number, or NONE. */
 uint32_t team_by_number(const struct engine *e, uint64_t number);
 
-/* Takes memory for a team whose numbers are filled in. Returns 0, or -EDQUOT without memory. The
- * team is not found by its number before team_enter. */
+/* Takes memory for a team whose numbers are filled in. Returns 0, -ENOMEM without memory, or an
+ * error of quota_team. The team is not found by its number before team_enter. */
 int team_place(struct engine *e, struct team *t, const struct engine_team_participant *list);
 /* Finds the parts of the team's memory, and stores their places in its struct team_live. */
 void team_lay_out(struct engine *e, uint32_t team);

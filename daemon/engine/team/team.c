@@ -85,6 +85,7 @@ int engine_team_open(struct engine *e, const struct engine_team_info *info, void
     t = &e->teams.table[team];
     *t = (struct team){.generation = (t->generation + 1) % TEAM_GENERATIONS,
                        .window = info->window,
+                       .uid = e->clients[e->sessions[info->local[0].session].client].uid,
                        .number = info->number,
                        .size = info->size,
                        .me = info->me,

@@ -136,7 +136,7 @@ static void teams_take_what_memory_there_is(void)
     CU_ASSERT_EQUAL(open_team(&p, 5, WINDOW - 1), -EINVAL);
     while ((r = open_team(&p, NUMBER + 1 + (uint32_t)opened, WINDOW)) >= 0 && opened < 2000)
         opened++;
-    CU_ASSERT_EQUAL(r, -EDQUOT);
+    CU_ASSERT_EQUAL(r, -ENOBUFS);
     CU_ASSERT(opened > 0 && peek_census(p.b->engine).teams == (uint32_t)opened + 1);
     engine_client_close(p.b->engine, 0);
     for (int i = 0; i < 50; i++) {
@@ -146,6 +146,60 @@ static void teams_take_what_memory_there_is(void)
     CU_ASSERT_EQUAL(peek_census(p.b->engine).teams, 0);
     CU_ASSERT_EQUAL(peek_census(p.b->engine).letters, 0);
     free_pair(&p);
+}
+
+/* Opens a team whose only member here is a context of one client. */
+static int open_for(struct pair *p, uint64_t number, uint32_t window, uint32_t participants,
+                    uint32_t session)
+{
+    static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};
+    const struct engine_team_member local[] = {{0, session}};
+    const struct engine_team_info info = {.number = number,
+                                          .size = participants,
+                                          .window = window,
+                                          .participants = participants,
+                                          .members = 1,
+                                          .list = list,
+                                          .local = local};
+
+    return engine_team_open(p->b->engine, &info, p->base);
+}
+
+/* Guards that one user leaves an eighth of an engine's teams, and of their memory, to others: the
+ * first opens teams until the engine refuses one, also for another client of the same user, and
+ * then a client of another user still opens one. */
+static void a_user_leaves_teams_to_others(void)
+{
+    static const struct {
+        uint32_t participants;
+        int refused;
+    } rows[] = {{1, -EDQUOT}, {2, -ENOBUFS}};
+    const struct engine_client_info others[] = {{.rank = 1, .size = 2, .job = BENCH_JOB},
+                                                {.size = 2, .uid = 7, .job = BENCH_JOB}};
+    const struct session_sizes sizes = {RING, RING, RING, RING, RING};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct pair p = new_pair();
+        void *sessions[COUNT(others)];
+        uint64_t number = NUMBER;
+        int r;
+
+        for (uint32_t k = 0; k < COUNT(others); k++) {
+            sessions[k] = calloc(1, p.b->session_bytes);
+            CU_ASSERT_EQUAL_FATAL(engine_client_open(p.b->engine, &others[k]), (int)k + 1);
+            CU_ASSERT_EQUAL_FATAL(
+                engine_session_open(p.b->engine, k + 1, 0, sessions[k], &sizes, 0), (int)k + 1);
+        }
+        while ((r = open_for(&p, ++number, WINDOW, rows[i].participants, 0)) >= 0)
+            ;
+        CU_ASSERT_EQUAL(r, rows[i].refused);
+        CU_ASSERT_EQUAL(open_for(&p, number, WINDOW, rows[i].participants, 1), rows[i].refused);
+        CU_ASSERT(open_for(&p, number, WINDOW, rows[i].participants, 2) >= 0);
+        bench_free(p.b);
+        for (uint32_t k = 0; k < COUNT(others); k++)
+            free(sessions[k]);
+        free(p.base);
+    }
 }
 
 /* Guards that a member which is alone on its engine is quarantined when it submits: it never needs
@@ -181,7 +235,7 @@ static void alone_there_are_no_letters(void)
 }
 
 /* Guards that a client may have 64 teams of 1,024 engines, with the window of teams that ask for no
- * other. */
+ * other, in the memory that its user has beside other users. */
 static void teams_of_a_client_fit(void)
 {
     struct participant *list = calloc(1024, sizeof(*list));
@@ -201,7 +255,7 @@ static void teams_of_a_client_fit(void)
     bytes += team_slots(&t) * (sizeof(struct arrival_slot) + sizeof(struct letter));
     bytes += TEAM_WINDOW * 2ull * (t.lines.work + t.lines.mail);
     bytes += TEAM_DATA_ROWS * 2ull * (t.data.work + t.data.mail);
-    CU_ASSERT(64 * bytes < UINT64_C(1) << 30);
+    CU_ASSERT(64 * bytes < UINT64_C(7) << 27);
     free(list);
 }
 
@@ -220,7 +274,7 @@ static void too_many_slots_are_refused(void)
     for (uint32_t row = 0; row < COLL_ROWS; row++)
         if (strcmp(coll_row(row)->algorithm->name, "ring") == 0)
             t.choices.by_kind[coll_row(row)->kind] = (uint8_t)(row + 1);
-    CU_ASSERT_EQUAL(rooms_measure(&t, list), -EDQUOT);
+    CU_ASSERT_EQUAL(rooms_measure(&t, list), -ENOMEM);
     t.window = TEAM_WINDOW;
     t.size = t.participants = 256;
     CU_ASSERT_EQUAL(rooms_measure(&t, list), 0);
@@ -302,6 +356,7 @@ int main(void)
         {"submissions out of turn break the team", submissions_out_of_turn_break_the_team},
         {"submissions for a team that was left", submissions_of_who_has_left_are_dropped},
         {"opening, and memory", teams_take_what_memory_there_is},
+        {"a user leaves teams to others", a_user_leaves_teams_to_others},
         {"a participant that is alone has no letters", alone_there_are_no_letters},
         {"a client's teams fit", teams_of_a_client_fit},
         {"too many slots", too_many_slots_are_refused},
