@@ -96,6 +96,22 @@ static int next_call(const struct join *join, uint32_t *call)
     return rc;
 }
 
+/* After a timeout: the others may get the team later, and would wait for this member, which may not
+ * look at the daemon's answer for a long time. So the daemon takes the member out of the team. */
+static void withdraw(struct daemon_link *link, Pwc__TeamJoin *join)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__TeamLeave leave = PWC__TEAM_LEAVE__INIT;
+
+    leave.session = join->session;
+    leave.broken = true;
+    leave.join = join;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE;
+    request.team_leave = &leave;
+    (void)daemon_send(link,
+                      &request); /* if this fails, the member leaves when the answer is read */
+}
+
 static int ask(const struct join *join, struct formed *formed)
 {
     struct daemon_link *link = &join->ctx->client->link;
@@ -115,8 +131,11 @@ static int ask(const struct join *join, struct formed *formed)
     message.area = TEAM_VERSION;
     request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_JOIN;
     request.team_join = &message;
-    return daemon_call_again(link, &request, PWC__CLIENT_REPLY__BODY_TEAM_FORMED, accept_formed,
-                             formed);
+    rc = daemon_call_again(link, &request, PWC__CLIENT_REPLY__BODY_TEAM_FORMED, accept_formed,
+                           formed);
+    if (rc == -ETIMEDOUT)
+        withdraw(link, &message);
+    return rc;
 }
 
 /* Maps the area, and closes the descriptor. */

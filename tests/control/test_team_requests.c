@@ -278,6 +278,67 @@ static void a_context_is_closed(void)
     close_job();
 }
 
+/* Returns the status of rank 0's next answer. */
+static int answer_to_first(void)
+{
+    struct answer answer;
+
+    ask_nothing(ranks[0].socket, &answer);
+    answer_close(&answer);
+    return answer.status;
+}
+
+/* Ranks 1 and 2 shrink the team that they have with rank 0, who is no member any more. */
+static void others_shrink(void)
+{
+    for (int made = 0; made < 2; made++)
+        for (uint32_t i = 1; i < SIZE; i++) {
+            Pwc__TeamJoin join = raw_team_call(ranks[i].session, ranks[i].team.number, 0);
+
+            join.kind = PWC__TEAM_KIND__TEAM_SHRINK;
+            if (made == 0) {
+                CU_ASSERT_TRUE(raw_team_join(ranks[i].socket, &join));
+                continue;
+            }
+            raw_team_close(&ranks[i].team);
+            CU_ASSERT_EQUAL(raw_team_formed(ranks[i].socket, &ranks[i].team), 0);
+            CU_ASSERT_EQUAL(ranks[i].team.size, SIZE - 1);
+        }
+}
+
+/* Guards that a member which no longer waits for its call leaves the team that the others get,
+ * whether it gives up before they call or after the team has started, and that nothing of the
+ * member stays in its quota. */
+static void a_member_gives_up(void)
+{
+    for (int started = 0; started < 2; started++) {
+        Pwc__TeamJoin calls[SIZE];
+
+        open_job();
+        for (uint32_t i = 0; i < SIZE; i++)
+            calls[i] = raw_team_call(ranks[i].session, 0, 0);
+        CU_ASSERT_TRUE(raw_team_withdraw(ranks[0].socket, &calls[0]));
+        CU_ASSERT_EQUAL(answer_to_first(), -EINVAL); /* rank 0 has not called yet */
+        CU_ASSERT_TRUE(raw_team_join(ranks[0].socket, &calls[0]));
+        if (!started) {
+            CU_ASSERT_TRUE(raw_team_withdraw(ranks[0].socket, &calls[0]));
+            CU_ASSERT_EQUAL(answer_to_first(), 0);
+        }
+        for (uint32_t i = 1; i < SIZE; i++)
+            CU_ASSERT_TRUE(raw_team_join(ranks[i].socket, &calls[i]));
+        for (uint32_t i = 1; i < SIZE; i++)
+            CU_ASSERT_EQUAL_FATAL(raw_team_formed(ranks[i].socket, &ranks[i].team), 0);
+        CU_ASSERT_EQUAL(answer_to_first(), started ? 0 : -ETIMEDOUT);
+        CU_ASSERT_TRUE(raw_team_withdraw(ranks[0].socket, &calls[0]));
+        CU_ASSERT_EQUAL(answer_to_first(), started ? 0 : -EINVAL);
+        CU_ASSERT_EQUAL(raw_team_leave(ranks[0].socket, ranks[0].session, ranks[1].team.number),
+                        -EINVAL);
+        others_shrink();
+        CU_ASSERT_NOT_EQUAL(make_world(1), 0);
+        close_job();
+    }
+}
+
 /* Each field of a TeamJoin out of range. */
 static void fields_out_of_range(void)
 {
@@ -401,6 +462,7 @@ int main(int argc, char **argv)
                            {"a library with team areas of another version", an_older_library},
                            {"a member dies", a_member_dies},
                            {"a context is closed", a_context_is_closed},
+                           {"a member gives up", a_member_gives_up},
                            {"fields out of range", fields_out_of_range},
                            {"sessions of others", sessions_of_others},
                            {"beyond quotas", beyond_quotas},

@@ -73,16 +73,25 @@ static unsigned node_of(uint32_t rank)
     return rank * nodes / RANKS;
 }
 
-static void attach(struct rank *r, uint32_t number, const char *job)
+/* `timeout_ms` is that of the client's calls; 0: the default. */
+static void attach_within(struct rank *r, uint32_t number, const char *job, int timeout_ms)
 {
-    const struct pwc_attr attr = {
-        .socket = cluster.nodes[node_of(number)].socket, .job = job, .rank = number, .size = RANKS};
+    const struct pwc_attr attr = {.socket = cluster.nodes[node_of(number)].socket,
+                                  .job = job,
+                                  .rank = number,
+                                  .size = RANKS,
+                                  .timeout_ms = timeout_ms};
 
     *r = (struct rank){.number = number};
     MUST(r, pwc_init(&attr, &r->client) == 0);
     MUST(r, pwc_ctx_create(r->client, NULL, &r->ctx) == 0);
     MUST(r, pwc_request_create(r->ctx, &r->request) == 0);
     MUST(r, pwc_team_world(r->ctx, NULL, &r->world) == 0);
+}
+
+static void attach(struct rank *r, uint32_t number, const char *job)
+{
+    attach_within(r, number, job, 0);
 }
 
 static void reach(const struct rank *r, uint32_t step)
@@ -374,6 +383,45 @@ static void a_daemon_with_few_descriptors(void)
     expect_ends(pids);
 }
 
+/* Rank 0 calls before the others, gives up, and makes no call any more, so that it does not read
+ * what its daemon answers. Guards that the team which the others then get breaks. */
+static void gave_up_script(struct rank *r, uint32_t number, const char *job)
+{
+    enum { SHORT_MS = 2000 };
+    pwc_team *team;
+
+    attach_within(r, number, job, number == 0 ? SHORT_MS : 0);
+    if (number == 0) {
+        MUST(r, pwc_team_dup(r->world, NULL, &team) == -ETIMEDOUT);
+        reach(r, 1);
+        while (!atomic_load(&shared->stop))
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    } else {
+        while (atomic_load(&shared->reached[0]) < 1)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        MUST(r, pwc_team_dup(r->world, NULL, &team) == 0);
+        MUST(r, sum_over(r, team) == -EHOSTDOWN);
+        MUST(r, pwc_team_free(team) == 0);
+        reach(r, 1);
+    }
+    MUST(r, sum_over(r, r->world) == RANKS * (RANKS - 1) / 2);
+    MUST(r, pwc_team_dup(r->world, NULL, &team) == 0);
+    MUST(r, sum_over(r, team) == RANKS * (RANKS - 1) / 2);
+    MUST(r, pwc_team_free(team) == 0);
+    MUST(r, pwc_team_free(r->world) == 0);
+    MUST(r, pwc_finalize(r->client) == 0);
+}
+
+static void a_member_that_gave_up(void)
+{
+    pid_t pids[RANKS];
+
+    start_ranks(pids, "gave-up", gave_up_script);
+    CU_ASSERT_TRUE(all_reach(0, RANKS, 1));
+    atomic_store(&shared->stop, true);
+    expect_ends(pids);
+}
+
 /* ---- deaths ---------------------------------------------------------------------------------- */
 
 /* The last rank is killed before it takes part in the next call for a team (`forming`), or in the
@@ -536,6 +584,7 @@ int main(int argc, char **argv)
                            {"a team that one node cannot open", a_team_that_one_node_cannot_open},
                            {"a member without descriptors", a_member_without_descriptors},
                            {"a daemon with few descriptors", a_daemon_with_few_descriptors},
+                           {"a member that gave up", a_member_that_gave_up},
                            {"a death while a team forms", a_death_while_a_team_forms},
                            {"a death in a collective", a_death_in_a_collective},
                            CU_TEST_INFO_NULL,
@@ -549,8 +598,8 @@ int main(int argc, char **argv)
     nodes = (unsigned)strtoul(argv[2], NULL, 10);
     kills = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
     if (kills > 0) {
-        tests[7] = (CU_TestInfo){"daemons started anew", daemons_started_anew};
-        tests[8] =
+        tests[8] = (CU_TestInfo){"daemons started anew", daemons_started_anew};
+        tests[9] =
             (CU_TestInfo){"a daemon started anew after a free", a_daemon_started_anew_after_a_free};
         more[count++] = "--keep";
     }

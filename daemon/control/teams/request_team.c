@@ -136,6 +136,21 @@ static void left(struct call *call)
         reply_done(c, (uint32_t)call->cookie);
 }
 
+/* The caller of a call for a team has given up. */
+static void withdraw(struct client *c, uint32_t request, const Pwc__TeamJoin *join)
+{
+    struct teams_call call;
+    struct teams_key key;
+
+    if (find_caller(c, request, join, &call, &key) < 0)
+        return;
+    if (team_client_withdraw(c, &key, join->session, call.at))
+        reply_done(c, request);
+    else
+        reply_error(c, request, -EINVAL, "call %u over team %llu has ended, or was not made",
+                    join->call, (ull)join->parent);
+}
+
 void request_team_leave(struct client *c, uint32_t request, const Pwc__TeamLeave *leave)
 {
     struct client_session *s = client_session_find(c, leave->session);
@@ -143,6 +158,10 @@ void request_team_leave(struct client *c, uint32_t request, const Pwc__TeamLeave
     struct team_member *m = NULL;
     struct team_part *part;
 
+    if (leave->join) {
+        withdraw(c, request, leave->join);
+        return;
+    }
     if (s && t && t->phase == TEAM_STARTED)
         m = team_member_of(t, s, &part);
     if (!m) {

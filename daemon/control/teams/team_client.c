@@ -347,6 +347,16 @@ static void reply_team(struct client *c, uint32_t request, struct team_part *par
     free(list);
 }
 
+/* The member that has withdrawn leaves the team that has started, so that the others do not wait
+ * for it. */
+static void refuse_withdrawn(struct client *c, uint32_t request, struct team_part *part,
+                             struct team_member *m)
+{
+    reply_error(c, request, -ETIMEDOUT, "team %llu: this member no longer waits for it",
+                (unsigned long long)part->team->number);
+    team_abandon(part, m, 0, NULL);
+}
+
 static const char *error_text(int status)
 {
     switch (status) {
@@ -389,6 +399,8 @@ static void reply_end(struct client *c, uint32_t request, const struct teams_key
     if (status < 0)
         reply_error(c, request, status, "call %u over team %llu: %s", key->call,
                     (unsigned long long)key->parent, *why ? why : error_text(status));
+    else if (m && j->withdrawn)
+        refuse_withdrawn(c, request, part, m);
     else if (m)
         reply_team(c, request, part, m);
     else if (s && (j->call.kind != TEAMS_SPLIT || j->call.color >= 0))
@@ -417,6 +429,24 @@ bool team_client_again(struct client *c, uint32_t request, const struct teams_ke
     }
     reply_end(c, request, key, join, status, "");
     return true;
+}
+
+bool team_client_withdraw(struct client *c, const struct teams_key *key, uint32_t session,
+                          uint32_t at)
+{
+    const struct team_gather *g = find(c->control, key);
+    const struct client_session *s = client_session_find(c, session);
+    struct team_part *part;
+    struct team_member *made = s ? find_made(c->control, key, s, &part) : NULL;
+
+    for (struct team_join *j = g ? g->joins : NULL; j; j = j->next)
+        if (j->call.at == at && !j->withdrawn) {
+            j->withdrawn = true;
+            return true;
+        }
+    if (made)
+        team_abandon(part, made, 0, NULL);
+    return made != NULL;
 }
 
 static void note_answer(struct control *control, const struct teams_key *key,

@@ -18,6 +18,7 @@ struct team_join {
     uint64_t cookie;  /* of the pending request */
     uint32_t session; /* the session that is to be a member */
     bool counted;     /* in its client's quota of teams */
+    bool withdrawn;   /* its member no longer waits, and will not take part */
     struct teams_call call;
 };
 
@@ -28,6 +29,11 @@ int team_client_call(struct control *control, const struct teams_key *key,
  * answered before. False: the call has not ended here. */
 bool team_client_again(struct client *c, uint32_t request, const struct teams_key *key,
                        struct team_join *join);
+/* The member `at` of the parent no longer waits for this call, which `session` was to join: the
+ * team breaks when it has started, since the others would wait for this member. False: no such call
+ * waits, and this session is in no team that it made. */
+bool team_client_withdraw(struct client *c, const struct teams_key *key, uint32_t session,
+                          uint32_t at);
 
 /* Handles TeamAsk, TeamGroup and TeamStart. -EPROTO: the frame makes no sense. */
 int team_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);

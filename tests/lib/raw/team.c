@@ -75,6 +75,19 @@ int raw_team_leave(int socket, uint32_t session, uint64_t number)
     return ask(socket, &r, &answer);
 }
 
+bool raw_team_withdraw(int socket, const Pwc__TeamJoin *join)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__TeamLeave leave = PWC__TEAM_LEAVE__INIT;
+
+    leave.session = join->session;
+    leave.broken = true;
+    leave.join = (Pwc__TeamJoin *)(uintptr_t)join;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE;
+    r.team_leave = &leave;
+    return raw_request(socket, 10, &r);
+}
+
 void raw_team_close(struct raw_team *team)
 {
     if (team->area >= 0)

@@ -27,6 +27,8 @@ bool raw_team_join(int socket, const Pwc__TeamJoin *join);
 /* Reads the answer. Returns its status. */
 int raw_team_formed(int socket, struct raw_team *out);
 int raw_team_leave(int socket, uint32_t session, uint64_t number);
+/* Reports that this call's member no longer waits. Its answer is an Error or Done. */
+bool raw_team_withdraw(int socket, const Pwc__TeamJoin *join);
 void raw_team_close(struct raw_team *team);
 
 #endif
