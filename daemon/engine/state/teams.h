@@ -208,7 +208,7 @@ struct team_live {
     struct team_area area;
     bool attached;
     uint32_t listed;    /* its letters on lists of turns */
-    bool blocked;       /* some instance may wait for a floor */
+    uint64_t blocked;   /* highest sequence of an instance that has waited for a floor, + 1 */
     uint64_t wanted;    /* no participant waits for a lower floor than this; UINT64_MAX: none
                          * waits for any */
     uint32_t data_over; /* instances with a data row that have ended since the floor was last
@@ -226,9 +226,11 @@ struct team_live {
 struct team_call {
     uint32_t team; /* NONE: nothing follows */
     bool advance;  /* the instance `sequence` may continue */
-    bool retry;    /* a floor has moved, so all instances that wait for one may continue */
     bool hasten;   /* a participant waits for our floor */
     uint64_t sequence;
+    uint64_t asked; /* the floor of participant `from` has reached what we had asked it
+                     * for, and instances that wait for it may continue; 0: it has not */
+    uint32_t from;
     struct team_reason reason; /* with a status other than 0: the team breaks */
 };
 
@@ -252,7 +254,7 @@ struct teams {
     uint64_t broken, failed; /* since this process began: teams that broke; instances under way at
                               * that time */
     uint64_t moved;          /* bytes that instances have copied or combined, since this process
-                              * began */
+                              * began; a look at an instance that may wait for a floor counts, too */
     bool resume;             /* after a restart every instance may continue */
 };
 

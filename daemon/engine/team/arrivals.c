@@ -42,9 +42,11 @@ static struct participant *sender(struct engine *e, uint32_t team, uint32_t peer
         set32(e, &p->met, 1);
     if (floor > p->floor) {
         set64(e, &p->floor, floor);
-        e->teams.call.retry = e->teams.live[team].blocked;
-        if (p->ask > 0 && p->ask <= floor)
+        if (p->ask > 0 && p->ask <= floor) {
+            e->teams.call.asked = p->ask;
+            e->teams.call.from = from;
             set64(e, &p->ask, 0);
+        }
     }
     e->teams.call.team = team;
     return p;

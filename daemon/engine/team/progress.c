@@ -12,6 +12,9 @@
 #include "daemon/engine/team/table.h"
 #include "shm_ring/fault.h"
 
+/* What a look at an instance that may wait for a floor counts for, in bytes moved. */
+#define RETRY_BYTES 64u
+
 /* ---- breaks ---------------------------------------------------------------------------------- */
 
 /* Owes BREAK to the neighbours of a dissemination: at the distances 1, 2, 4, ... in both
@@ -94,7 +97,8 @@ static uint32_t ask_floors(struct engine *e, uint32_t team, const struct instanc
         ask(e, team, now->to[n].peer, floor);
         lacking |= 1u << n;
     }
-    e->teams.live[team].blocked |= lacking != 0;
+    if (lacking != 0 && e->teams.live[team].blocked <= i->sequence)
+        e->teams.live[team].blocked = i->sequence + 1;
     return lacking;
 }
 
@@ -264,14 +268,33 @@ static bool advance(struct engine *e, uint32_t team, uint64_t sequence)
     return instance_over(e, team, sequence);
 }
 
-/* Advances all instances that may wait for a floor. */
-static void retry(struct engine *e, uint32_t team)
+/* Advances an instance that may wait for a floor; the look at it counts as work. */
+static void retry(struct engine *e, uint32_t team, uint64_t sequence)
+{
+    e->teams.moved += RETRY_BYTES;
+    advance(e, team, sequence);
+}
+
+/* A participant's floor has reached what it was asked for, which is the lowest floor that any
+ * instance waits for. Advances the instances that it has room for now, and the last user of each
+ * data row, which may have waited for the row's user before (ask_floors). Instances behind them are
+ * not looked at, however many wait: for these the next floor is asked for. */
+static void floor_reached(struct engine *e, uint32_t team, uint32_t participant, uint64_t asked)
 {
     const struct team *t = &e->teams.table[team];
+    uint64_t floor = e->teams.live[team].participants[participant].floor;
+    uint64_t end = e->teams.live[team].blocked, s = asked + t->window - 1;
+    bool more = floor < end && floor + t->window < end;
 
-    e->teams.live[team].blocked = false;
-    for (uint64_t s = t->floor, end = s + t->window; s < end; s++)
-        advance(e, team, s);
+    if (s < t->floor)
+        s = t->floor;
+    for (uint32_t row = 0; row < TEAM_DATA_ROWS; row++)
+        if (t->last[row] > t->floor)
+            retry(e, team, t->last[row] - 1);
+    for (end = more ? floor + t->window : end; s < end; s++)
+        retry(e, team, s);
+    if (more)
+        ask(e, team, participant, floor + 1);
 }
 
 void team_go_on(struct engine *e)
@@ -285,8 +308,8 @@ void team_go_on(struct engine *e)
         show_break(e, call.team);
     if (call.advance)
         advance(e, call.team, call.sequence);
-    if (call.retry && e->teams.live[call.team].blocked)
-        retry(e, call.team);
+    if (call.asked > 0)
+        floor_reached(e, call.team, call.from, call.asked);
     if (call.hasten)
         instances_hasten(e, call.team);
 }
@@ -374,7 +397,8 @@ void teams_resume(struct engine *e)
         if (!e->teams.live[team].attached)
             team_fail(e, team, &(struct team_reason){.status = -EHOSTDOWN, .rank = {NONE, NONE}});
         instances_settle(e, team);
-        retry(e, team);
+        for (uint64_t s = e->teams.table[team].floor, n = 0; n < e->teams.table[team].window; n++)
+            advance(e, team, s + n);
         for (uint64_t n = 0; n < e->teams.table[team].window; n++)
             instance_over(e, team, e->teams.live[team].instances[n].sequence);
     }

@@ -391,6 +391,11 @@ uint64_t peek_team_bytes(const struct engine *e, uint32_t team)
     return e->teams.table[team & (TEAMS_MAX - 1)].bytes;
 }
 
+uint64_t peek_teams_moved(const struct engine *e)
+{
+    return e->teams.moved;
+}
+
 uint64_t peek_team_wanted(const struct engine *e, uint32_t team)
 {
     return e->teams.live[team & (TEAMS_MAX - 1)].wanted;

@@ -114,6 +114,8 @@ uint64_t peek_team_bytes(const struct engine *e, uint32_t team);
 /* The lowest floor that a participant of the team waits for. 0: some may wait for a floor that is
  * already reached; UINT64_MAX: none waits. */
 uint64_t peek_team_wanted(const struct engine *e, uint32_t team);
+/* Bytes that collectives have copied or combined, and what counts as much. */
+uint64_t peek_teams_moved(const struct engine *e);
 /* How many instances of teams wait for letters of this peer. */
 uint32_t peek_awaited(const struct engine *e, uint32_t peer);
 /* Sessions whose submissions are taken. */

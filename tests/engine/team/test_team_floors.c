@@ -204,6 +204,123 @@ static void far_floors_cost_nothing(void)
     free_pair(&p);
 }
 
+/* A pair whose team has this window. Both engines have ended `window` bcasts of ours, and the other
+ * engine has not sent its floor; then as many more bcasts wait for that floor. */
+static struct pair waiting_pair(uint32_t window)
+{
+    uint64_t bytes = team_area_bytes(1, window), often = window < 32 ? window : 32;
+    struct pair p = new_pair();
+    struct submit_record r;
+    int handle;
+
+    free(p.base);
+    p.base = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(p.base);
+    memset(p.base, 0, bytes);
+    team_area_format(p.base, 1, window);
+    handle = open_team(&p, NUMBER + 1, window);
+    CU_ASSERT_FATAL(handle >= 0);
+    p.handle = (uint32_t)handle;
+    r = submission(&p, 0);
+    r.code = TEAM_BCAST;
+    for (; r.instance < 2ull * window; r.instance++) {
+        bench_submit(p.b, &r);
+        if (r.instance % often == often - 1)
+            bench_ack(p.b);
+    }
+    bench_ack(p.b);
+    CU_ASSERT_FALSE(p.b->quarantined);
+    return p;
+}
+
+/* Sends the other engine's floor of a team. Returns for how many bytes of the step's work that
+ * counts. */
+static uint64_t send_floor_of(struct pair *p, uint64_t team, uint64_t floor)
+{
+    struct wire_floor w = {.head = {.words = sizeof(w) / 8, .kind = WIRE_FLOOR},
+                           .team = team,
+                           .floor = floor,
+                           .from = 1};
+    uint64_t before = peek_teams_moved(p->b->engine);
+
+    bench_send(p->b, &w, sizeof(w));
+    return peek_teams_moved(p->b->engine) - before;
+}
+
+/* As before, for the team of waiting_pair. */
+static uint64_t send_floor(struct pair *p, uint64_t floor)
+{
+    return send_floor_of(p, NUMBER + 1, floor);
+}
+
+/* Guards what a floor costs where many calls wait for it: the engine looks only at calls that may
+ * go on, however many wait, and what it looks at counts as work of the floor's sender. */
+static void a_floor_costs_what_it_lets_go(void)
+{
+    static const uint32_t windows[] = {64, 4096};
+
+    for (size_t i = 0; i < COUNT(windows); i++) {
+        struct pair p = waiting_pair(windows[i]);
+        uint64_t one, many;
+
+        p.b->fabric.kinds = 0;
+        one = send_floor(&p, 1);
+        CU_ASSERT_TRUE(has_left(&p, WIRE_COLL));
+        CU_ASSERT_TRUE(has_left(&p, WIRE_FLOOR)); /* asks for the floor of the next call */
+        CU_ASSERT(one >= 64 && one < 64 * (2 + TEAM_DATA_ROWS));
+        many = send_floor(&p, 33);
+        CU_ASSERT(many >= 32 * 64 && many < 64 * (64 + TEAM_DATA_ROWS));
+        one = send_floor(&p, 34); /* does not look at the calls again that have gone on */
+        CU_ASSERT(one >= 64 && one < 64 * (2 + TEAM_DATA_ROWS));
+        CU_ASSERT(send_floor(&p, windows[i]) >= 64 * (windows[i] - 34));
+        CU_ASSERT_FALSE(p.b->broken);
+        free_pair(&p);
+    }
+}
+
+/* Submits a bcast of ours with data in row 3. */
+static void call_with_data(struct pair *p, uint64_t sequence)
+{
+    struct submit_record r = submission(p, sequence);
+
+    r.code = TEAM_BCAST;
+    r.length = 2500;
+    r.data_row = 3;
+    bench_submit(p->b, &r);
+}
+
+/* Guards that a floor costs nothing where no call waits for one, also while one is under way. */
+static void a_floor_for_nobody_costs_nothing(void)
+{
+    struct pair p = waiting_pair(WINDOW);
+
+    send_floor(&p, WINDOW + 1);
+    bench_ack(p.b);
+    p.b->fabric.kinds = 0;
+    call_with_data(&p, 2 * WINDOW);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_COLL));
+    CU_ASSERT_EQUAL(send_floor(&p, WINDOW + 2), 0);
+    CU_ASSERT_FALSE(p.b->quarantined);
+    free_pair(&p);
+}
+
+/* Guards that a call which waits until the other engine has finished with the call before it in its
+ * data row continues when that engine's floor says so. */
+static void floors_free_data_rows(void)
+{
+    struct pair p = new_pair();
+
+    call_with_data(&p, 0);
+    bench_ack(p.b);
+    bench_ack(p.b);
+    p.b->fabric.kinds = 0;
+    call_with_data(&p, 1);
+    CU_ASSERT_FALSE(has_left(&p, WIRE_COLL));
+    CU_ASSERT(send_floor_of(&p, NUMBER, 1) >= 64);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_COLL));
+    free_pair(&p);
+}
+
 /* Guards that a row is not free before its letters are acknowledged: a submission that needs the
  * row waits in the ring. */
 static void submissions_wait_for_acknowledgements(void)
@@ -236,6 +353,9 @@ int main(void)
         {"late ends are hastened", late_ends_are_hastened},
         {"floors that never come cost nothing", far_floors_cost_nothing},
         {"what waits for a peer is counted", what_waits_for_a_peer_is_counted},
+        {"a floor costs what it lets go", a_floor_costs_what_it_lets_go},
+        {"a floor for nobody costs nothing", a_floor_for_nobody_costs_nothing},
+        {"floors free data rows", floors_free_data_rows},
         {"submissions wait for acknowledgements", submissions_wait_for_acknowledgements},
         CU_TEST_INFO_NULL,
     };
