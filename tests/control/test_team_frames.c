@@ -11,10 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/peering/directory.h"
+#include "proto/session_abi.h"
 #include "tests/control/lib/field.h"
 #include "tests/control/lib/plan.h"
 #include "tests/control/lib/raw_peer.h"
 #include "tests/lib/daemon.h"
+#include "tests/lib/raw/ask.h"
+#include "tests/lib/raw/team.h"
 
 #define WE     0u /* the number of the node that the test plays */
 #define COOKIE UINT64_C(77)
@@ -209,6 +212,96 @@ static void senseless(void)
         }
 }
 
+/* ---- a home that repeats a frame ------------------------------------------------------------- */
+
+/* Reads frames up to the next one of this kind, which the caller frees. NULL: none comes. */
+static Pwc__PeerFrame *next_of(struct raw_peer *p, Pwc__PeerFrame__BodyCase kind)
+{
+    Pwc__PeerFrame *frame;
+
+    while ((frame = raw_peer_next(p)) != NULL && frame->body_case != kind)
+        pwc__peer_frame__free_unpacked(frame, NULL);
+    return frame;
+}
+
+/* Attaches the only rank of a job whose home we are, with one context. */
+static int attach_ours(uint32_t *session)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT, *question;
+    Pwc__Hello hello = PWC__HELLO__INIT;
+    Pwc__RankIs is = PWC__RANK_IS__INIT;
+    struct answer answer;
+    int s = raw_connect(&d);
+
+    CU_ASSERT_FATAL(s >= 0);
+    hello.version_min = hello.version_max = 1;
+    hello.rings = SESSION_VERSION;
+    hello.job = our_job;
+    hello.size = 1;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
+    request.hello = &hello;
+    CU_ASSERT_TRUE(raw_request(s, 1, &request));
+    question = next_of(&peer, PWC__PEER_FRAME__BODY_RANK_AT);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(question);
+    is.cookie = question->rank_at->cookie;
+    is.node = 1;
+    is.instance = 1;
+    pwc__peer_frame__free_unpacked(question, NULL);
+    frame.body_case = PWC__PEER_FRAME__BODY_RANK_IS;
+    frame.rank_is = &is;
+    CU_ASSERT_TRUE(raw_peer_send(&peer, &frame));
+    CU_ASSERT_EQUAL_FATAL(ask_nothing(s, &answer), 0);
+    answer_close(&answer);
+    CU_ASSERT_EQUAL_FATAL(ask_context(s, 8192, &answer), 0);
+    answer_close(&answer);
+    *session = answer.handle;
+    return s;
+}
+
+/* Ends a call as its home, and expects that the node confirms the end. */
+static void end_call(uint32_t number, int32_t status)
+{
+    Pwc__PeerFrame frame = fill(BODIES - 1), *back;
+
+    gather.parent = 0;
+    gather.call = number;
+    start.status = status;
+    CU_ASSERT_TRUE(raw_peer_send(&peer, &frame));
+    back = next_of(&peer, PWC__PEER_FRAME__BODY_TEAM_READY);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(back);
+    CU_ASSERT_TRUE(back->team_ready->ended);
+    CU_ASSERT_EQUAL(back->team_ready->gather->call, number);
+    pwc__peer_frame__free_unpacked(back, NULL);
+}
+
+/* Guards that a node confirms the end of a failed call again when its home repeats it: the first
+ * TeamReady may have been lost with the link, and the home keeps the call until it comes. */
+static void a_failure_that_is_repeated(void)
+{
+    Pwc__PeerFrame *called;
+    struct raw_team team;
+    Pwc__TeamJoin join;
+    uint32_t session;
+    int s;
+
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&peer, &plan, WE));
+    s = attach_ours(&session);
+    for (uint32_t number = 0; number < 2; number++) {
+        join = raw_team_call(session, 0, number);
+        CU_ASSERT_TRUE(raw_team_join(s, &join));
+        called = next_of(&peer, PWC__PEER_FRAME__BODY_TEAM_CALL);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(called);
+        pwc__peer_frame__free_unpacked(called, NULL);
+        end_call(number, -EDQUOT);
+        CU_ASSERT_EQUAL(raw_team_formed(s, &team), -EDQUOT);
+        for (uint32_t again = 0; again <= number; again++)
+            end_call(again, -EDQUOT);
+    }
+    close(s);
+    raw_peer_close(&peer);
+}
+
 static void still_served(void)
 {
     CU_ASSERT_TRUE(raw_is_served(&d));
@@ -227,6 +320,7 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"fields out of range", fields_out_of_range},
                            {"runs out of range", runs_out_of_range},
                            {"senseless", senseless},
+                           {"a failure that is repeated", a_failure_that_is_repeated},
                            {"still served", still_served},
                            CU_TEST_INFO_NULL};
 

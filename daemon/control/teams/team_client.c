@@ -506,14 +506,15 @@ static int errno_of(int32_t status)
 
 static int start(struct control *control, uint32_t from, const Pwc__TeamStart *frame)
 {
-    int status = errno_of(frame->status);
+    int status = errno_of(frame->status), known;
     struct teams_key key;
 
     if (!team_gather_parse(frame->gather, &key) || home_of(control, &key) != from)
         return -EPROTO;
     /* After a restart, members may not have asked again yet. They learn of the failure when they
-     * ask. */
-    if (status < 0 && !find(control, &key))
+     * ask. Where a member has its answer, the home repeats the frame because it has not got our
+     * TeamReady. */
+    if (status < 0 && !find(control, &key) && !team_answers_any(control, &key, &known))
         return 0;
     end(control, &key, status, frame->why);
     send_ready(control, &key, 0, &control->engine.collectives, 0, "", true);
