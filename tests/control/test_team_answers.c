@@ -1,8 +1,9 @@
 /*
  * Calls for teams whose daemons were killed and restarted after some members had their answers:
- * members that ask again, and members that call later, get the same answer at once.
+ * members that ask again, and members that call later, get the same answer at once. And teams that
+ * end after that.
  *
- *     test_team_answers PWCD NODES
+ *     test_team_answers PWCD NODES [THREADS]
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,6 +26,7 @@
 
 static struct cluster cluster;
 static unsigned nodes;
+static char name[32]; /* of the job */
 
 static struct rank {
     int socket;
@@ -38,7 +40,6 @@ static struct rank {
 static void open_job(unsigned home)
 {
     static unsigned jobs;
-    char name[32];
     const struct directory_id id = {.uid = getuid(), .job = name};
 
     do
@@ -281,6 +282,91 @@ static void a_rank_that_left_meanwhile(void)
         without_the_last(home, false);
 }
 
+/* ---- teams that end later -------------------------------------------------------------------- */
+
+/* Returns a view of node 0, which the caller releases. */
+static json_t *view(const char *what)
+{
+    int s = raw_connect_to(cluster.nodes[0].socket);
+    json_t *document = look_on(s, what);
+
+    close(s);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(document);
+    return document;
+}
+
+/* Returns the engine that serves a rank on node 0. */
+static json_int_t engine_of(json_int_t rank)
+{
+    json_t *document = view("clients"), *row;
+    json_int_t engine = -1;
+    size_t at;
+
+    json_array_foreach(json_object_get(document, "clients"), at, row)
+    {
+        const char *job = json_string_value(json_object_get(row, "job"));
+
+        if (job && strcmp(job, name) == 0 &&
+            json_integer_value(json_object_get(row, "rank")) == rank)
+            engine = json_integer_value(json_object_get(row, "engine"));
+    }
+    json_decref(document);
+    CU_ASSERT_FATAL(engine >= 0);
+    return engine;
+}
+
+/* Waits until node 0 shows so many parts of teams, of which so many are open in their engines. */
+static void await_parts(size_t parts, size_t open)
+{
+    size_t shown = 0, in_engines = 0;
+
+    for (int i = 0; i < WAITS && (i == 0 || shown != parts || in_engines != open); i++) {
+        json_t *document = view("teams"), *rows = json_object_get(document, "teams"), *row;
+        size_t at;
+
+        shown = json_array_size(rows);
+        in_engines = 0;
+        json_array_foreach(rows, at, row) in_engines +=
+            json_integer_value(json_object_get(row, "handle")) != UINT32_MAX;
+        json_decref(document);
+    }
+    if (shown != parts || in_engines != open)
+        fprintf(stderr, "    %zu parts, %zu open, instead of %zu, %zu\n", shown, in_engines, parts,
+                open);
+    CU_ASSERT_FATAL(shown == parts && in_engines == open);
+}
+
+static void leave_world(uint32_t rank)
+{
+    CU_ASSERT_EQUAL(
+        raw_team_leave(ranks[rank].socket, ranks[rank].session, ranks[rank].team.number), 0);
+}
+
+/* Guards that a daemon which takes over forgets a team when its last members leave, although the
+ * members of one of its engines had left before. */
+static void a_part_that_closed_before(void)
+{
+    json_int_t engines[SIZE];
+
+    open_job(0);
+    (void)make_world(0);
+    for (uint32_t i = 0; i < SIZE; i++)
+        engines[i] = i < SIZE - 1 || nodes == 1 ? engine_of(i) : -1;
+    CU_ASSERT_FATAL(engines[1] != engines[0] || engines[2] != engines[0]);
+    await_parts(2, 2);
+    for (uint32_t i = 0; i < SIZE; i++)
+        if (engines[i] == engines[0])
+            leave_world(i);
+    await_parts(2, 1);
+    start_anew(0);
+    await_parts(2, 1);
+    for (uint32_t i = 0; i < SIZE; i++)
+        if (engines[i] != engines[0])
+            leave_world(i);
+    await_parts(0, 0);
+    close_job();
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"once more", once_more},
@@ -289,14 +375,20 @@ int main(int argc, char **argv)
                            {"an error of the world", an_error_of_the_world},
                            {"a rank that left before", a_rank_that_left_before},
                            {"a rank that left meanwhile", a_rank_that_left_meanwhile},
+                           CU_TEST_INFO_NULL,
                            CU_TEST_INFO_NULL};
-    static const char *const more[] = {"--keep", NULL};
+    const char *more[] = {"--keep", NULL, NULL, NULL};
     struct cluster_options options = {.provider = "stream", .more = more};
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 3)
         return 2;
     nodes = (unsigned)strtoul(argv[2], NULL, 10);
+    if (argc > 3) {
+        more[1] = "--progress-threads";
+        more[2] = argv[3];
+        tests[6] = (CU_TestInfo){"a part that closed before", a_part_that_closed_before};
+    }
     options.pwcd = argv[1];
     options.nodes = nodes;
     if (cluster_open(&cluster, &options) < 0) {

@@ -101,6 +101,14 @@ static void free_if_closed(struct team *t)
     team_free(t);
 }
 
+void team_close_rest(struct team *t)
+{
+    for (uint32_t i = 0; i < t->part_count; i++)
+        if (t->parts[i].handle == CLIENT_NONE)
+            part_free(&t->parts[i]);
+    free_if_closed(t);
+}
+
 /* Breaks the engine's part of the team, and lets all members leave it; then a notice calls
  * team_closed. */
 static void part_end(struct team_part *part)

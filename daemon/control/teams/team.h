@@ -97,6 +97,9 @@ void team_start(struct team *t);
 /* Ends a team that was not started, so its members have no answer yet. Frees the team, at once or
  * later. */
 void team_drop(struct team *t);
+/* After a takeover, for a started team: engines that do not have their part closed it before, since
+ * all of its members had left. */
+void team_close_rest(struct team *t);
 /* Frees a team that no engine has. */
 void team_free(struct team *t);
 

@@ -216,7 +216,10 @@ void team_client_resume(struct control *control)
 
     for (struct team *t = control->node_teams; t; t = next) {
         next = t->next;
-        team_open_rest(t, opened);
+        if (t->phase == TEAM_STARTED)
+            team_close_rest(t);
+        else
+            team_open_rest(t, opened);
     }
 }
 

@@ -37,7 +37,8 @@ bool team_client_withdraw(struct client *c, const struct teams_key *key, uint32_
 
 /* Handles TeamAsk, TeamGroup and TeamStart. -EPROTO: the frame makes no sense. */
 int team_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
-/* After a takeover, opens the teams that the earlier process had begun to open. */
+/* After a takeover, opens the teams that the earlier process had begun to open, and notes which
+ * parts of started teams have been closed. */
 void team_client_resume(struct control *control);
 /* Repeats calls and answers to a home over a new link, because they may be lost. */
 void team_client_node_up(struct control *control, uint32_t node);
