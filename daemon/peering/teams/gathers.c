@@ -54,15 +54,20 @@ static uint64_t cost_of(const struct teams *t, uint32_t size)
            t->node_count;
 }
 
-/* Whether the user leaves as much free as the user then holds (directory.h). */
+/* Whether the user, with one gather more, leaves as many gathers and bytes free as the user then
+ * holds (directory.h). */
 static bool leaves_enough(const struct teams *t, uint32_t uid, uint64_t more)
 {
     uint64_t held = 0, left = TEAMS_BYTES_MAX - t->bytes;
+    uint32_t gathers = 0;
 
     for (uint32_t i = 0; i < TEAMS_BUCKETS; i++)
-        for (const struct teams_gather *g = t->first[i]; g; g = g->next)
+        for (const struct teams_gather *g = t->first[i]; g; g = g->next) {
             held += g->uid == uid ? cost_of(t, g->size) : 0;
-    return more <= left && (t->alone || held + more <= left - more);
+            gathers += g->uid == uid;
+        }
+    return more <= left && (t->alone || (held + more <= left - more &&
+                                         gathers + 1 < TEAMS_GATHERS_MAX - t->gathers));
 }
 
 static void give(struct teams *t, void *memory)

@@ -346,6 +346,20 @@ static void bounded(void)
     home_finish(&h);
 }
 
+/* Guards that one user leaves as many gathers free as the user then has, where others are served.
+ */
+static void gathers_are_shared(void)
+{
+    const struct teams_call c = {.from = 0, .size = 1, .window = 64};
+
+    home_begin_shared(&h);
+    for (uint64_t parent = 1; parent <= TEAMS_GATHERS_MAX / 2 + 1; parent++)
+        CU_ASSERT_EQUAL(home_call(&h, &(struct teams_key){.id = home_job, .parent = parent}, &c),
+                        parent <= TEAMS_GATHERS_MAX / 2 ? 0 : -EDQUOT);
+    CU_ASSERT_EQUAL(h.teams.gathers, TEAMS_GATHERS_MAX / 2);
+    home_finish(&h);
+}
+
 /* A refusal ends with its job: the next job of the same name makes the same call. */
 static void a_job_of_the_same_name(void)
 {
@@ -385,6 +399,7 @@ int main(void)
                            {"calls out of step", calls_out_of_step},
                            {"asked again", asked_again},
                            {"bounded", bounded},
+                           {"gathers are shared", gathers_are_shared},
                            {"a job of the same name", a_job_of_the_same_name},
                            CU_TEST_INFO_NULL};
 
