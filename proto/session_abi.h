@@ -437,6 +437,9 @@ static_assert(sizeof(struct vector_piece) == 8, "vector_piece");
 #define VECTOR_LENGTH_BITS 16
 #define VECTOR_OFFSET_BITS 48
 
+/* The most pieces of one vector, and so the most elements of one strided record. */
+#define VECTOR_PIECES_MAX 1024u
+
 /* The elements of a SUBMIT_STRIDED: element i is i * remote_stride bytes from `offset` on, and i *
  * local_stride bytes from the record's `local_offset`. Together they are one packed payload at
  * most. */
@@ -444,7 +447,7 @@ struct submit_strided {
     uint64_t offset; /* of the first element, in the remote region */
     int64_t local_stride, remote_stride;
     uint32_t element; /* bytes of each, not 0 */
-    uint32_t count;   /* not 0 */
+    uint32_t count;   /* 1 to VECTOR_PIECES_MAX */
 };
 static_assert(sizeof(struct submit_strided) == 32, "submit_strided");
 

@@ -227,7 +227,7 @@ struct wire_strided {
     uint64_t offset;
     int64_t stride;
     uint32_t element; /* bytes, not 0 */
-    uint32_t count;   /* not 0 */
+    uint32_t count;   /* 1 to VECTOR_PIECES_MAX */
 };
 static_assert(sizeof(struct wire_strided) == 64, "wire_strided");
 

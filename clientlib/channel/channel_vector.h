@@ -10,8 +10,6 @@
 
 #include "clientlib/channel/channel.h"
 
-#define VECTOR_PIECES_MAX 1024u
-
 struct channel_vector {
     struct channel *ch;
     struct submit_record like;   /* the whole operation: kind, remote, flags, rid */

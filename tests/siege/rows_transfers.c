@@ -15,10 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 #include <pwc/am.h>
+#include <pwc/vector.h>
 #include "tests/lib/rank.h"
 #include "tests/siege/row.h"
 
 #define MIB       ((size_t)1 << 20)
+#define PAGE      4096
 #define WAIT_MS   1000
 #define KINDS     (PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE)
 #define UNBOUNDED UINT64_MAX
@@ -47,6 +49,20 @@ static int send_put(struct rank *r, const struct flood *f, unsigned flags)
 static int send_get(struct rank *r, const struct flood *f, unsigned flags)
 {
     return pwc_get(r->remote, 0, r->memory, f->length, PWC_CID_NONE, PWC_CID_NONE, flags);
+}
+
+/* A shape of the shortest elements that a daemon copies itself, each on a page of its own. */
+static int send_column(struct rank *r, const struct flood *f, unsigned flags)
+{
+    const struct pwc_shape column = {
+        .dims = 1,
+        .element = f->length,
+        .count = {PWC_PIECES_MAX},
+        .local_stride = {PAGE},
+        .remote_stride = {PAGE},
+    };
+
+    return pwc_put_shape(r->remote, 0, r->memory, &column, PWC_CID_NONE, PWC_CID_NONE, flags);
 }
 
 /* A put with the longest ids. */
@@ -309,6 +325,15 @@ static void run_wide_gets(struct attack *a)
                              .flags = PWC_NO_RCE});
 }
 
+static void run_columns(struct attack *a)
+{
+    flood(a, &(struct flood){.send = send_column,
+                             .region = PWC_PIECES_MAX * (size_t)PAGE,
+                             .length = 5,
+                             .window = 64,
+                             .flags = PWC_NO_RCE});
+}
+
 static void run_ids(struct attack *a)
 {
     flood(a, &(struct flood){
@@ -409,6 +434,7 @@ const struct row rows_transfers[] = {
     {"tiny-gets", "gets of 8 bytes, 4096 in flight", 2, 0, NULL, run_tiny_gets},
     {"wide-gets", "gets of 8 bytes on 48 contexts, 1024 in flight on each", 2, 0, NULL,
      run_wide_gets},
+    {"columns", "shapes of 1024 elements of 5 bytes, 64 in flight", 2, 0, NULL, run_columns},
     {"ids", "puts with ids of 1 KiB, 1024 in flight", 2, 0, NULL, run_ids},
     {"deaf", "puts to a rank that takes no events", 2, 0, NULL, run_deaf},
     {"pairs", "two neighbours: contexts that come, are bound, put, and go", 2, 0, NULL, run_pairs},

@@ -43,8 +43,8 @@ static int strided_validate(struct engine *e, uint32_t client, const struct subm
     if (r->length != sizeof(s) || !(r->flags & SUBMIT_INLINE) || r->code != SUBMIT_PUT)
         return -EPROTO;
     s = strided_of(r);
-    if (s.element == 0 || s.count == 0 || bytes_of(&s) > e->config.packed_max ||
-        bytes_of(&s) > r->total)
+    if (s.element == 0 || s.count == 0 || s.count > VECTOR_PIECES_MAX ||
+        bytes_of(&s) > e->config.packed_max || bytes_of(&s) > r->total)
         return -EPROTO;
     if (op_check_local(e, client, &first) < 0 ||
         check_source(&s, r->local_offset, e->segments[r->segment].length) < 0)
@@ -82,6 +82,7 @@ static int gather(struct engine *e, uint32_t flow, const struct op *op,
     memset(to + bytes, 0, abi_pad8((uint32_t)bytes) - bytes);
     strided_copy(to, s->element, e->segment_live[op->segment].base + op->local_offset,
                  s->local_stride, s->element, s->count);
+    strided_round(e, s->element, s->count);
     if (!e->host->faulted || !e->host->faulted(e->host->context, client))
         return 0;
     client_quarantine(e, client, QUARANTINE_MEMORY);

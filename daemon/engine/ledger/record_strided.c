@@ -11,7 +11,7 @@ static int64_t strided_parse(struct engine *e, struct arrival *a, uint64_t left)
     const struct wire_strided *w = &a->w.strided;
     uint64_t bytes = (uint64_t)w->element * w->count;
 
-    if (bytes == 0 || bytes > left || bytes > w->op.length)
+    if (bytes == 0 || w->count > VECTOR_PIECES_MAX || bytes > left || bytes > w->op.length)
         return -EPROTO;
     return (int64_t)((bytes + 7) & ~UINT64_C(7));
 }
@@ -36,6 +36,7 @@ static int strided_act(struct engine *e, struct arrival *a)
 
     strided_copy(a->base + w->offset, w->stride, a->id + abi_pad8(w->op.rid_len), w->element,
                  w->element, w->count);
+    strided_round(e, w->element, w->count);
     return 0;
 }
 

@@ -177,7 +177,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
     }
     while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f) &&
            !flow_is_paced(e, flow)) {
-        uint64_t slot = f->staged, begun = p->tx_tail;
+        uint64_t slot = f->staged, begun = p->tx_tail + e->rounded;
         struct op *op;
         int r = 0;
 
@@ -213,7 +213,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         ++*work;
         if (r <= 0)
             flow_finish(e, flow);
-        *left -= (int64_t)(p->tx_tail - begun);
+        *left -= (int64_t)(p->tx_tail + e->rounded - begun);
         if (*left <= 0 && !flow_owes_record(e, f))
             return f->staged < f->ops.tail ? 1 : 0;
     }

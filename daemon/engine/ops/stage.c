@@ -7,8 +7,8 @@
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/team/letters.h"
 
-/* A step stages about so many bytes, and posts them: the peer's node can place them while the next
- * step stages more. */
+/* A step stages about so many bytes, short elements rounded up, and posts them: the peer's node can
+ * place them while the next step stages more. */
 #define STEP_BYTES (256u << 10)
 
 /* Flows that found no nonce in this step: each is tried once, because other flows may need none. */
@@ -93,12 +93,12 @@ int turns_step(struct engine *e, uint32_t peer, int budget, int *work)
 {
     const struct ready_list *list = &e->peer_live[peer].ready;
     struct aside aside = {{NONE, NONE}, 0};
-    uint64_t end = e->peers[peer].tx_tail + STEP_BYTES;
+    uint64_t end = e->peers[peer].tx_tail + e->rounded + STEP_BYTES;
     int r = 0;
 
     turns_unblock(e, peer);
     while (r == 0 && list->first != NONE && *work + aside.count < budget &&
-           e->peers[peer].tx_tail < end)
+           e->peers[peer].tx_tail + e->rounded < end)
         r = turn_take(e, peer, &aside, work);
     while (aside.flows.first != NONE)
         turn_ready(e, list_pop(&aside.flows, e->flow_next));

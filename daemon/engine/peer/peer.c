@@ -341,9 +341,9 @@ static void offer_late(struct engine *e, uint32_t peer)
         ring_lacks(e, peer, r);
 }
 
-/* A letter takes 1 of the budget for this many bytes that collectives copy or combine for it,
- * besides what its own bytes take. */
-#define COLLECTIVE_BYTES 64u
+/* A record takes 1 of the budget for this many bytes that collectives copy or combine for it, or by
+ * which its elements are rounded up, besides what its own bytes take. */
+#define BESIDE_BYTES 64u
 
 /* Takes records that have arrived, up to `budget`. Returns how much of it was used, or -EPROTO. */
 static int consume(struct engine *e, uint32_t peer, int budget)
@@ -357,7 +357,7 @@ static int consume(struct engine *e, uint32_t peer, int budget)
     while (consumed < budget && offload_may_go_on(e, spent) && ledger_announced(in) &&
            (r = ledger_next(e, peer, &record)) > 0) {
         const struct record_kind *kind = &record_kinds[record.head.kind];
-        uint64_t moved = e->teams.moved;
+        uint64_t beside = e->teams.moved + e->rounded;
 
         r = record_take(e, peer, &record);
         if (r < 0)
@@ -371,7 +371,7 @@ static int consume(struct engine *e, uint32_t peer, int budget)
         r = kind->after ? kind->after(e, peer) : 0;
         if (r < 0)
             return r;
-        consumed += (int)((e->teams.moved - moved) / COLLECTIVE_BYTES);
+        consumed += (int)((e->teams.moved + e->rounded - beside) / BESIDE_BYTES);
     }
     in->left = consumed >= budget && ledger_announced(in);
     if (stays && e->offloads.spent == spent)

@@ -124,6 +124,8 @@ struct engine {
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;
     struct keepalive keepalive;
+    uint64_t rounded; /* bytes that short elements have counted beyond their own, since this process
+                       * began (kinds/strided_format.h) */
     struct teams teams;
     struct programs programs;
     struct offloads offloads;

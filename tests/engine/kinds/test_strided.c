@@ -177,6 +177,66 @@ static void no_elements_break_the_link(void)
     bench_free(b);
 }
 
+/* Guards that many short elements cost as much of a step as if each had 64 bytes: each is an access
+ * to memory of its own. */
+static void short_elements_count_as_long_ones(void)
+{
+    static const struct {
+        uint32_t element, count;
+        uint32_t records; /* that a step takes */
+    } rows[] = {{1, 1024, 1}, {8, 128, 1}, {16, 64, 1}, {64, 16, 4}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct bench *b = linked_bench();
+        struct {
+            struct wire_strided strided;
+            uint8_t bytes[1024];
+        } records[8] = {0};
+        struct peek_peer before;
+
+        for (size_t j = 0; j < COUNT(records); j++) {
+            records[j].strided = good_strided(b).strided;
+            records[j].strided.op.head.words = sizeof(records[0]) / 8;
+            records[j].strided.op.length = sizeof(records[0].bytes);
+            records[j].strided.offset = 0;
+            records[j].strided.stride = 4096 / rows[i].count;
+            records[j].strided.element = rows[i].element;
+            records[j].strided.count = rows[i].count;
+        }
+        before = peek_peer(b->engine, 1);
+        CU_ASSERT_TRUE_FATAL(bench_send_unseen(b, records, sizeof(records)));
+        bench_steps(b, 1);
+        CU_ASSERT_EQUAL(peek_peer(b->engine, 1).consumed - before.consumed,
+                        rows[i].records * sizeof(records[0]));
+        bench_steps(b, 8);
+        CU_ASSERT_EQUAL(peek_peer(b->engine, 1).consumed - before.consumed, sizeof(records));
+        CU_ASSERT_FALSE(b->broken);
+        bench_free(b);
+    }
+}
+
+/* Guards that a record has at most as many elements as a vector may have pieces. */
+static void most_elements_of_a_record(void)
+{
+    for (uint32_t more = 0; more < 2; more++) {
+        struct bench *b = linked_bench();
+        struct {
+            struct wire_strided strided;
+            uint8_t bytes[VECTOR_PIECES_MAX + 8];
+        } r = {.strided = good_strided(b).strided};
+
+        r.strided.offset = 0;
+        r.strided.stride = 1;
+        r.strided.element = 1;
+        r.strided.count = VECTOR_PIECES_MAX + more;
+        r.strided.op.length = r.strided.count;
+        r.strided.op.head.words = (uint16_t)(sizeof(r.strided) / 8 + (r.strided.count + 7) / 8);
+        CU_ASSERT_TRUE(bench_send(b, &r, r.strided.op.head.words * 8u));
+        CU_ASSERT_EQUAL(b->broken, more > 0);
+        bench_free(b);
+    }
+}
+
 /* ---- at the origin --------------------------------------------------------------------------- */
 
 struct submission {
@@ -300,6 +360,36 @@ static void sizes_of_a_record(void)
     }
 }
 
+/* Guards that a submission describes at most as many elements as a vector may have pieces, and that
+ * a step which copies many short ones stages only a few records. */
+static void many_short_elements(void)
+{
+    enum { RECORDS = 10, STEP_MOST = 8 }; /* a step looks at its peers twice */
+
+    for (uint32_t more = 0; more < 2; more++) {
+        struct bench *b = submitting_bench();
+        struct submission s = last_record();
+        struct event_record event;
+        uint64_t before = peek_peer(b->engine, 1).staged;
+
+        s.record.total = VECTOR_PIECES_MAX + more;
+        s.record.local_offset = s.elements.offset = 0;
+        s.elements.local_stride = s.elements.remote_stride = 2;
+        s.elements.element = 1;
+        s.elements.count = VECTOR_PIECES_MAX + more;
+        for (int i = 0; i < RECORDS; i++)
+            bench_submit_unseen(b, &s.record);
+        bench_steps(b, 1);
+        CU_ASSERT_EQUAL(b->quarantined, more > 0);
+        CU_ASSERT_TRUE(peek_peer(b->engine, 1).staged - before <
+                       (STEP_MOST + 1) * (sizeof(struct wire_strided) + VECTOR_PIECES_MAX));
+        bench_ack(b);
+        for (int i = 0; more == 0 && i < RECORDS; i++)
+            CU_ASSERT_TRUE(bench_local_event(b, &event) && event.status == 0);
+        bench_free(b);
+    }
+}
+
 /* Guards that the record needs a key, and the right to write. */
 static void rights_of_a_record(void)
 {
@@ -390,8 +480,11 @@ int main(void)
         {"refused records touch nothing", refused_records_touch_nothing},
         {"senseless records break the link", senseless_records_break_the_link},
         {"no elements break the link", no_elements_break_the_link},
+        {"short elements count as long ones", short_elements_count_as_long_ones},
+        {"most elements of a record", most_elements_of_a_record},
         {"fields of a record", fields_of_a_record},
         {"sizes of a record", sizes_of_a_record},
+        {"many short elements", many_short_elements},
         {"rights of a record", rights_of_a_record},
         {"the source is in use", source_is_in_use},
         {"memory that faults", memory_that_faults},
