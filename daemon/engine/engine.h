@@ -77,6 +77,9 @@ enum engine_protocol {
     ENGINE_PROTOCOL_CHAIN = 3,      /* the record leaves after the payload's completion */
 };
 
+/* The most that packed_max may be, on any node: the length of a Medium's block has 16 bits. */
+#define ENGINE_PACKED_MAX 65368u
+
 /* Zero means the default. Numbers, table sizes and packed_max are fixed for the life of an arena;
  * everything else may differ at the next start. */
 struct engine_config {

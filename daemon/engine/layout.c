@@ -23,6 +23,8 @@ uint32_t message_longest(const struct engine_config *c)
 {
     return message_bytes_max(abi_pad8(c->packed_max));
 }
+static_assert(sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX + ENGINE_PACKED_MAX <= UINT16_MAX,
+              "the length of the longest block has 16 bits");
 static_assert(sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX <= SESSION_ID_MAX,
               "a Medium's block fits where an id and a payload do, a Long's where an id does");
 
@@ -77,8 +79,8 @@ int engine_config_check(struct engine_config *c)
         c->peer_deadline_ns = UINT64_C(5000000000);
     if (c->self >= c->peers || c->peers > ENGINE_PEERS_MAX || c->stride > c->peers ||
         c->flows_max > ENGINE_PAIRS_MAX || c->remotes_max > ENGINE_PAIRS_MAX ||
-        c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 || c->packed_max > 65536 ||
-        message_longest(c) > UINT16_MAX || c->stripe_min < RAILS_MAX * PIECE_LEAST ||
+        c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 ||
+        c->packed_max > ENGINE_PACKED_MAX || c->stripe_min < RAILS_MAX * PIECE_LEAST ||
         c->piece_bytes < PIECE_LEAST || !power_of_two(c->piece_bytes) ||
         c->window_bytes / c->piece_bytes > UINT16_MAX / 2 || c->peer_deadline_ns < 1000 ||
         c->team_bytes % TEAM_UNIT_BYTES != 0 || c->team_bytes > UINT64_C(1) << 36 ||
@@ -96,6 +98,11 @@ int engine_config_check(struct engine_config *c)
         return -EINVAL;
     return 0;
 }
+
+/* Room for the longest submission here, and for the block of a vector from a node where packed_max
+ * is larger. */
+#define RECORD_ROOM                                                                                \
+    ((uint32_t)sizeof(struct submit_record) + 2 * SESSION_ID_MAX + ENGINE_PACKED_MAX)
 
 /* ---- layout ---------------------------------------------------------------------------------- */
 
@@ -234,7 +241,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->notices = carve(&carver, sizeof(*e->notices), e->notices_max, 64);
     e->record_max =
         (uint32_t)sizeof(struct submit_record) + 2 * SESSION_ID_MAX + abi_pad8(c->packed_max);
-    e->record = carve(&carver, 1, e->record_max, 64);
+    e->record = carve(&carver, 1, RECORD_ROOM, 64);
     e->next_record = carve(&carver, 1, e->record_max, 64);
     e->heap.unit = c->ledger_start;
     e->heap.units = (uint32_t)(c->ledger_bytes / c->ledger_start);

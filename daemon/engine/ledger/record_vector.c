@@ -11,7 +11,7 @@ static int64_t vector_parse(struct engine *e, struct arrival *a, uint64_t left)
     uint64_t id_bytes = abi_pad8(a->w.op.rid_len), bytes = left - id_bytes;
     struct vector_extent extent;
 
-    if (id_bytes > left || bytes > e->record_max)
+    if (id_bytes > left || bytes > submit_inline_max(SUBMIT_VECTOR, ENGINE_PACKED_MAX))
         return -EPROTO;
     memcpy(e->record, a->id + id_bytes, bytes);
     a->block = e->record;

@@ -166,9 +166,9 @@ struct engine {
                            * is placed before the record behind it; 0: the fabric keeps none */
     uint32_t rails_shift; /* large payloads travel in at least 1 << this pieces */
     uint32_t piece_shift; /* a piece has at most 1 << this bytes */
-    uint8_t *record;      /* room for one submission */
+    uint8_t *record;      /* room for one submission, or a record of a peer */
     uint8_t *next_record; /* room for the submission after it: the two may become one batch */
-    uint32_t record_max;
+    uint32_t record_max;  /* bytes of the longest submission */
 
     struct engine_totals_view departed; /* sums of contexts that are gone */
     uint32_t departures;                /* odd while a context's counts move to `departed`

@@ -281,6 +281,9 @@ static bool open_client(struct bench *b, const struct bench_shape *shape)
 static bool open_engine(struct bench *b, const struct bench_shape *shape)
 {
     uint32_t entries = shape->entries > 0 ? shape->entries : 8;
+    uint32_t ledger = shape->ledger_bytes > 0 ? shape->ledger_bytes
+                      : entries > 8           ? 65536
+                                              : OTHER_RING;
 
     b->host = (struct engine_host){.context = b, .wake = host_wake, .random = host_random};
     b->config = (struct engine_config){.peers = 2,
@@ -295,8 +298,8 @@ static bool open_engine(struct bench *b, const struct bench_shape *shape)
                                        .team_bytes = 16u << 20,
                                        .program_bytes = 256u << 10,
                                        .ledger_bytes = 1u << 20,
-                                       .ledger_start = entries > 8 ? 65536 : OTHER_RING,
-                                       .ledger_max = 65536};
+                                       .ledger_start = ledger,
+                                       .ledger_max = ledger > 65536 ? ledger : 65536};
     if (engine_config_check(&b->config) < 0)
         return false;
     b->arena = zeroed(engine_arena_bytes(&b->config));

@@ -22,6 +22,7 @@ struct bench_shape {
     uint32_t ring_bytes;   /* bytes of each ring of the session */
     uint32_t region_bytes; /* bytes of the region, at the start of the segment */
     uint32_t entries;      /* entries of the tables of regions, remotes and flows; 0: 8 */
+    uint32_t ledger_bytes; /* bytes of each ledger; 0: 16 KiB, with more entries 64 KiB */
     bool with_self;        /* the loop, and a remote that leads to the client's own region */
     bool siblings;         /* nodes 0 and 1 are engines of one machine */
 };
