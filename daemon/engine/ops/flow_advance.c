@@ -165,6 +165,13 @@ static bool flow_is_paced(struct engine *e, uint32_t flow)
     return count == PACED_OPS;
 }
 
+/* What an operation takes off its turn: the bytes that it has staged. Where it needs no record, or
+ * has failed before it, its ends cost something, too. */
+static int64_t staging_cost(uint64_t bytes, uint32_t ends)
+{
+    return bytes > 0 ? (int64_t)bytes : (int64_t)(ends * sizeof(struct wire_op));
+}
+
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
 {
     struct flow *f = &e->flows[flow];
@@ -179,6 +186,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
            !flow_is_paced(e, flow)) {
         uint64_t slot = f->staged, begun = p->tx_tail + e->rounded;
         struct op *op;
+        uint32_t ends;
         int r = 0;
 
         if (f->started <= slot || f->started < f->staged + START_AHEAD / 2)
@@ -186,6 +194,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         if (f->started <= slot)
             return reason == -EINPROGRESS ? 0 : reason;
         op = flow_op(e, f, slot);
+        ends = op_count(op);
         if (op->phase != OP_PLACED && op_row(op)->record)
             r = op_row(op)->record(e, flow, slot, op);
         if (r == -ENOSPC || r == -EINPROGRESS) {
@@ -213,7 +222,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         ++*work;
         if (r <= 0)
             flow_finish(e, flow);
-        *left -= (int64_t)(p->tx_tail + e->rounded - begun);
+        *left -= staging_cost(p->tx_tail + e->rounded - begun, ends);
         if (*left <= 0 && !flow_owes_record(e, f))
             return f->staged < f->ops.tail ? 1 : 0;
     }
