@@ -28,6 +28,8 @@
 #define FLOW_REMOTES  512u
 /* REVOKEs that leave in one step. */
 #define STEP_ASKS 1024u
+/* Operations of dead flows that end in one step. */
+#define STEP_ENDS 1024u
 /* Targets of offloads that end in one step; the offload that reaches this number ends, too. */
 #define STEP_TARGETS 1024u
 
@@ -111,6 +113,18 @@ static void flow_sweep(struct engine *e, uint32_t flow)
     commit(e);
 }
 
+/* Ends operations of a flow whose target is gone, once all before them have been reported: until
+ * then none can be, and all would be at once. flow_finish lists the flow again. */
+static void flow_dead_sweep(struct engine *e, uint32_t flow)
+{
+    const struct flow *f = &e->flows[flow];
+
+    if (f->staged == f->ops.tail || f->reported < f->staged)
+        return;
+    e->ends_left = flow_end_rest(e, flow, e->ends_left);
+    e->sweep |= f->staged < f->ops.tail;
+}
+
 /* Lets a flow of replies leave once its inflow is on its way out and its replies have ended. */
 static void reply_flow_retire(struct engine *e, uint32_t flow)
 {
@@ -130,6 +144,8 @@ static bool flow_leaves(struct engine *e, uint32_t flow)
 {
     const struct flow *f = &e->flows[flow];
 
+    if (f->state == FLOW_DEAD)
+        flow_dead_sweep(e, flow);
     if (f->state == FLOW_CLOSING)
         flow_sweep(e, flow);
     else if (f->traffic == FLOW_REPLIES)
@@ -138,7 +154,7 @@ static bool flow_leaves(struct engine *e, uint32_t flow)
         flow_retire(e, flow);
     if (f->state == FLOW_FREE)
         return false;
-    return f->owner == OWNER_GONE ||
+    return f->owner == OWNER_GONE || (f->state == FLOW_DEAD && f->staged < f->ops.tail) ||
            (f->traffic == FLOW_REPLIES ? !reply_way_open(e, f) : e->flow_live[flow].remotes == 0);
 }
 
@@ -415,6 +431,7 @@ void sweep(struct engine *e)
     }
     e->sweeping = false;
     e->asks_left = STEP_ASKS;
+    e->ends_left = STEP_ENDS;
     e->offloads.targets_left = STEP_TARGETS;
     /* A table comes after the tables whose entries its own entries wait for. */
     for (const struct visit *v = visits; v < visits + TABLES && v->leaves && !e->sweeping; v++) {

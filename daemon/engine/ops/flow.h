@@ -109,8 +109,11 @@ void flow_hold(struct engine *e, uint32_t flow, bool held);
  * again. */
 void flow_gone_known(struct engine *e, uint32_t flow, int32_t end);
 /* The target's context is gone: operations whose records are in the ledger are still answered; the
- * others fail. */
+ * others fail, most of them in the next sweeps. */
 void flow_gone(struct engine *e, uint32_t flow);
+/* Ends those operations of a dead flow that have started and are not staged, and up to `most`, or
+ * the rest of a batch more. Returns what is left of `most`. */
+uint32_t flow_end_rest(struct engine *e, uint32_t flow, uint32_t most);
 /* The peer's state is lost: all operations fail, and those that had started have an unknown
  * outcome. */
 void flow_kill(struct engine *e, uint32_t flow);

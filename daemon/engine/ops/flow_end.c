@@ -157,8 +157,9 @@ void flow_finish(struct engine *e, uint32_t flow)
         return;
     while (finish_some(e, flow))
         continue;
-    if (f->traffic == FLOW_REPLIES && f->state == FLOW_DEAD && queue_count(&f->ops) == 0)
-        table_leaves(e, TABLE_FLOWS, flow); /* if its inflow is gone */
+    if (f->state == FLOW_DEAD &&
+        (f->staged < f->ops.tail || (f->traffic == FLOW_REPLIES && queue_count(&f->ops) == 0)))
+        table_leaves(e, TABLE_FLOWS, flow); /* more are to end; or its inflow may be gone */
     if (e->flow_live[flow].let_go && queue_count(&f->ops) == 0) {
         e->flow_live[flow].let_go = false;
         e->sweep = true; /* remotes of the flow may be free now */
@@ -391,29 +392,21 @@ void flow_hold(struct engine *e, uint32_t flow, bool held)
     flow_ready(e, flow);
 }
 
-/* Ends all operations from `slot` on with an error. */
-static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborted)
+/* Within a transaction: the target will take no further operation of the flow. */
+static void flow_dies(struct engine *e, uint32_t flow)
 {
-    struct flow *f = &e->flows[flow];
-
-    while (slot < f->ops.tail) {
-        struct op *op = flow_op(e, f, slot);
-
-        if (op->phase != OP_PLACED) {
-            flow_end_op(e, op,
-                        (slot < f->started || flow_half_posted(f, slot)) && aborted ? -ECONNABORTED
-                                                                                    : -EHOSTDOWN);
-            commit(e);
-        }
-        slot += op->span;
-    }
-    set64(e, &f->started, f->ops.tail);
-    set64(e, &f->staged, f->ops.tail);
-    set32(e, &f->cut, 0);
-    f->posted = 0;
-    set32(e, &f->held, 0);
+    set32(e, &e->flows[flow].held, 0);
     flow_gone_known(e, flow, -EHOSTDOWN);
     e->sweep = true;
+}
+
+/* Within a transaction: the operations before `slot` have ended, or stand in the ledger. */
+static void flow_passes(struct engine *e, struct flow *f, uint64_t slot)
+{
+    set64(e, &f->started, slot);
+    set64(e, &f->staged, slot);
+    set32(e, &f->cut, 0);
+    f->posted = 0;
 }
 
 void flow_gone_known(struct engine *e, uint32_t flow, int32_t end)
@@ -431,19 +424,51 @@ void flow_gone_known(struct engine *e, uint32_t flow, int32_t end)
         owner_row(e, f->owner)->peer_ended(e, flow, end);
 }
 
+uint32_t flow_end_rest(struct engine *e, uint32_t flow, uint32_t most)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = f->staged;
+
+    while (slot < f->ops.tail && (most > 0 || slot < f->started || flow_half_posted(f, slot))) {
+        struct op *op = flow_op(e, f, slot);
+
+        most -= op_count(op) < most ? op_count(op) : most;
+        if (op->phase != OP_PLACED) {
+            flow_end_op(e, op, -EHOSTDOWN);
+            commit(e);
+        }
+        slot += op->span;
+    }
+    flow_passes(e, f, slot);
+    commit(e);
+    flow_finish(e, flow);
+    return most;
+}
+
 void flow_gone(struct engine *e, uint32_t flow)
 {
     flow_void(e, &e->flows[flow]);
-    flow_die(e, flow, e->flows[flow].staged, false);
+    flow_dies(e, flow);
     commit(e);
-    flow_finish(e, flow);
+    flow_end_rest(e, flow, 0);
 }
 
 void flow_kill(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
 
-    flow_die(e, flow, f->ops.head, true);
+    for (uint64_t slot = f->ops.head; slot < f->ops.tail;) {
+        struct op *op = flow_op(e, f, slot);
+        bool begun = slot < f->started || flow_half_posted(f, slot);
+
+        if (op->phase != OP_PLACED) {
+            flow_end_op(e, op, begun ? -ECONNABORTED : -EHOSTDOWN);
+            commit(e);
+        }
+        slot += op->span;
+    }
+    flow_passes(e, f, f->ops.tail);
+    flow_dies(e, flow);
     set32(e, &f->epoch, f->epoch + 1);
     set32(e, &f->inflow, NONE);
     commit(e);

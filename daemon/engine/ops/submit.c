@@ -79,7 +79,7 @@ static inline const struct op *op_add(struct engine *e, uint32_t flow,
     op = op_fill(e, f, slot, draft, span, status);
     if (kind->taken)
         kind->taken(e, flow, draft);
-    if (op->phase == OP_PLACED && (f->state == FLOW_DEAD || f->staged == slot)) {
+    if (op->phase == OP_PLACED && f->staged == slot) {
         set64(e, &f->staged, f->ops.tail);
         set64(e, &f->started, f->ops.tail);
     }

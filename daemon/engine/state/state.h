@@ -147,6 +147,7 @@ struct engine {
     bool sweeping;      /* the sweep has not looked at all entries yet: the next step continues */
     bool *withdrawn;    /* by client: its regions are on their way out */
     uint32_t asks_left; /* REVOKEs that this sweep may still send */
+    uint32_t ends_left; /* operations of dead flows that this sweep may still end */
     uint64_t drop_at;   /* ns: when to drop again the memory that the fabric has refused to drop;
                          * 0: there is none */
     bool rings_refused; /* some of that memory is rings of ledgers */
