@@ -451,9 +451,12 @@ struct submit_strided {
 };
 static_assert(sizeof(struct submit_strided) == 32, "submit_strided");
 
-/* The most that a record of this kind carries inline: a block holds at least one packed payload. */
+/* The most that a record of this kind carries inline: a block holds at least one packed payload; a
+ * description may be longer than one. */
 static inline uint32_t submit_inline_max(uint8_t kind, uint32_t packed_max)
 {
+    if (kind == SUBMIT_STRIDED)
+        return sizeof(struct submit_strided);
     return kind == SUBMIT_VECTOR ? (uint32_t)sizeof(struct vector_piece) + ((packed_max + 7u) & ~7u)
                                  : packed_max;
 }

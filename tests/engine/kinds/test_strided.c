@@ -360,6 +360,21 @@ static void sizes_of_a_record(void)
     }
 }
 
+/* Guards that a description is taken although it is longer than what it describes: packed_max is as
+ * small as it may be. */
+static void least_packed_max(void)
+{
+    struct bench *b = submitting_bench();
+    struct submission s = last_record();
+
+    poke_config(b->engine)->packed_max = 16;
+    s.elements.element = 5;
+    bench_submit(b, &s.record);
+    CU_ASSERT_FALSE(b->quarantined);
+    CU_ASSERT_TRUE(was_sent(b));
+    bench_free(b);
+}
+
 /* Guards that a submission describes at most as many elements as a vector may have pieces, and that
  * a step which copies many short ones stages only a few records. */
 static void many_short_elements(void)
@@ -484,6 +499,7 @@ int main(void)
         {"most elements of a record", most_elements_of_a_record},
         {"fields of a record", fields_of_a_record},
         {"sizes of a record", sizes_of_a_record},
+        {"the least packed_max", least_packed_max},
         {"many short elements", many_short_elements},
         {"rights of a record", rights_of_a_record},
         {"the source is in use", source_is_in_use},
