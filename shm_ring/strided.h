@@ -12,12 +12,13 @@ static inline __attribute__((always_inline)) void strided_copy_each(uint8_t *to,
                                                                     int64_t from_stride,
                                                                     size_t element, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++, to += to_stride, from += from_stride)
-        memcpy(to, from, element);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * to_stride, from + i * from_stride, element);
 }
 
-/* Copies elements one by one. The usual lengths are constants, so that their copies need no call;
- * 8 bytes are one store. */
+/* Copies elements one by one. Only addresses of elements are computed: behind the last one, a
+ * stride may lead anywhere. The usual lengths are constants, so that their copies need no call; 8
+ * bytes are one store. */
 static inline void strided_copy(uint8_t *to, int64_t to_stride, const uint8_t *from,
                                 int64_t from_stride, size_t element, uint32_t count)
 {

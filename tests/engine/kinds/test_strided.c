@@ -164,6 +164,28 @@ static void senseless_records_break_the_link(void)
     }
 }
 
+/* Guards that a single element may have any stride: sanitizers notice an address behind it. */
+static void any_stride_of_one_element(void)
+{
+    static const int64_t strides[] = {INT64_MIN, INT64_MAX};
+    static const uint32_t elements[] = {8, 20};
+
+    for (size_t i = 0; i < COUNT(strides) * COUNT(elements); i++) {
+        struct bench *b = linked_bench();
+        struct strided_record r = good_strided(b);
+
+        r.strided.stride = strides[i % 2];
+        r.strided.element = elements[i / 2];
+        r.strided.count = 1;
+        r.strided.op.head.words =
+            (uint16_t)((sizeof(r.strided) + (elements[i / 2] + 7) / 8 * 8) / 8);
+        CU_ASSERT_TRUE(sent(b, &r));
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL(memcmp(b->segment + 2000, r.bytes, r.strided.element), 0);
+        bench_free(b);
+    }
+}
+
 /* Guards that a record without elements breaks the link, also where no byte follows. */
 static void no_elements_break_the_link(void)
 {
@@ -494,6 +516,7 @@ int main(void)
         {"a good record is taken", good_record_is_taken},
         {"refused records touch nothing", refused_records_touch_nothing},
         {"senseless records break the link", senseless_records_break_the_link},
+        {"any stride of one element", any_stride_of_one_element},
         {"no elements break the link", no_elements_break_the_link},
         {"short elements count as long ones", short_elements_count_as_long_ones},
         {"most elements of a record", most_elements_of_a_record},
