@@ -268,8 +268,8 @@ static int open_engine_config(struct control *control)
     return control_explain(
         control, rc,
         "the sizes do not fit each other: ledger-start and ledger-max are powers of two, "
-        "packed-max fits a quarter of ledger-start, stripe-min is 256 or more; leave them out for "
-        "the defaults");
+        "packed-max is at most 256 with ledger-start 4K and may be a quarter of a larger one, "
+        "stripe-min is 256 or more; leave them out for the defaults");
 }
 
 /* Opens the table of requests under way, which also keeps our boot id. */

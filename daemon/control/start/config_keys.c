@@ -5,6 +5,7 @@
 #include "daemon/control/start/collectives.h"
 #include "daemon/control/watch/log.h"
 #include "daemon/control/nodes/nodes.h"
+#include "daemon/engine/engine.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
@@ -55,9 +56,10 @@ static const struct config_key keys[] = {
      .max = TIB, .help = "of memory for all ledgers of an engine; a multiple of ledger-max"},
     /* At least 16 bytes, so that a put of a word is always packed, and its word appears by one
      * store, and so that the 16 bytes of a compare and swap fit. */
-    {"packed-max", CONFIG_BYTES, FIELD(packed_max), .initial = 4 * KIB, .min = 16, .max = 64 * KIB,
-     .help = "up to which a payload leaves packed with its record; at most a quarter of "
-             "ledger-start"},
+    {"packed-max", CONFIG_BYTES, FIELD(packed_max), .initial = 4 * KIB, .min = 16,
+     .max = ENGINE_PACKED_MAX,
+     .help = "up to which a payload leaves packed with its record; with ledger-start 4K at most "
+             "256, with a larger one a quarter of it always fits"},
     {"spill-max", CONFIG_BYTES, FIELD(spill_max), .initial = MIB, .min = 1, .max = GIB,
      .help = "of events kept for a context that does not drain"},
     {"stripe-min", CONFIG_BYTES, FIELD(stripe_min), .initial = 64 * KIB, .min = 256, .max = GIB,

@@ -49,8 +49,8 @@ static void values(void)
         {"node", "1x", -EINVAL},
         {"node", "99999999999999999999", -EINVAL},
         {"packed-max", "4K", 0},
-        {"packed-max", "64k", 0},
-        {"packed-max", "65K", -EINVAL},
+        {"packed-max", "65368", 0},
+        {"packed-max", "65369", -EINVAL},
         {"packed-max", "16", 0},
         {"packed-max", "15", -EINVAL},
         {"packed-max", "4KB", -EINVAL},
@@ -228,6 +228,26 @@ static void defaults(void)
     CU_ASSERT_EQUAL(config.clients_max, engine.clients_max);
     CU_ASSERT_EQUAL(config.keepalive_ms * UINT64_C(1000000), engine.keepalive_ns);
     CU_ASSERT_EQUAL(config.peer_deadline_ms * UINT64_C(1000000), engine.peer_deadline_ns);
+}
+
+/* Guards the rule that pwcd.conf(5) gives for packed-max, and that the engine takes its most. */
+static void packed_max_of_ledgers(void)
+{
+    static const struct {
+        uint32_t ledger_start, packed_max;
+        bool fits;
+    } rows[] = {
+        {4096, 256, true},     {4096, 257, false},    {8192, 2048, true},
+        {16384, 4096, true},   {32768, 8192, true},   {65536, 16384, true},
+        {131072, 32768, true}, {262144, 65368, true}, {262144, 65369, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct engine_config engine = {.ledger_start = rows[i].ledger_start,
+                                       .packed_max = rows[i].packed_max};
+
+        CU_ASSERT_EQUAL(engine_config_check(&engine), rows[i].fits ? 0 : -EINVAL);
+    }
 }
 
 /* The table is consistent: each default is a valid value, and the numbers of choices are right. */
@@ -538,6 +558,7 @@ int main(void)
                            {"files", files},
                            {"places", places},
                            {"defaults", defaults},
+                           {"packed-max of ledgers", packed_max_of_ledgers},
                            {"table", table},
                            {"nearest", nearest},
                            {"words of collective", collective_words},
