@@ -444,7 +444,8 @@ struct engine_offer {
  * registered; call again after ENGINE_OFFER_READY, or ask anew after ENGINE_PEER_BROKEN, where
  * there is no ring. -ENOMEM, or the fabric's error: there is no ring now. */
 int engine_offer(struct engine *e, uint32_t peer, struct engine_offer *out);
-/* The handshake has succeeded. -EPROTO, -EINVAL: the peer's offer makes no sense. */
+/* The handshake has succeeded. -EPROTO, -EINVAL: the peer's offer makes no sense. -EMSGSIZE: its
+ * ring is longer than our ledger_max, or too short for our packed_max. */
 int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *theirs);
 /* The link is gone; the engine keeps unfinished operations and asks for a link again
  * (ENGINE_WANT_PEER). */

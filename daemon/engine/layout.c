@@ -28,21 +28,6 @@ static_assert(sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX + ENGINE_PACKE
 static_assert(sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX <= SESSION_ID_MAX,
               "a Medium's block fits where an id and a payload do, a Long's where an id does");
 
-static_assert(sizeof(struct wire_strided) >= sizeof(struct wire_packet) &&
-                  sizeof(struct wire_strided) >=
-                      sizeof(struct wire_vector) + sizeof(struct vector_piece),
-              "no record of an operation has a longer fixed part");
-
-/* Longest record that an operation can need. */
-uint32_t record_longest(const struct engine_config *c)
-{
-    uint32_t payload = abi_pad8(c->packed_max);
-
-    if (payload < packet_longest(c))
-        payload = packet_longest(c);
-    return (uint32_t)sizeof(struct wire_strided) + SESSION_ID_MAX + payload;
-}
-
 int engine_config_check(struct engine_config *c)
 {
     default32(&c->peers, 1);
@@ -87,11 +72,8 @@ int engine_config_check(struct engine_config *c)
         c->program_bytes % ENGINE_PROGRAM_UNIT != 0 || c->program_bytes > 1u << 30 ||
         !coll_choices_valid(&c->collectives))
         return -EINVAL;
-    if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
-        c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
-        return -EINVAL;
-    /* A record and the padding before it fit beside the room for control records. */
-    if (c->ledger_start - ledger_kept(c->ledger_start) < 2 * record_longest(c))
+    if (!power_of_two(c->ledger_max) || c->ledger_max > 1u << 28 ||
+        !ledger_fits(c, c->ledger_start))
         return -EINVAL;
     if (c->ledger_bytes < 4ull * c->ledger_start || c->ledger_bytes % c->ledger_max != 0 ||
         c->ledger_bytes / c->ledger_start > UINT32_MAX)

@@ -13,8 +13,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
 /* A hash of all counts and entry sizes: where it differs, an arena has another layout. */
 uint64_t layout_fingerprint(const struct engine_config *c);
 uint32_t table_size(const struct engine_config *c, enum table table);
-/* Bytes of the longest block of an active message, and of the longest record of an operation. */
+/* Bytes of the longest block of an active message. */
 uint32_t message_longest(const struct engine_config *c);
-uint32_t record_longest(const struct engine_config *c);
 
 #endif

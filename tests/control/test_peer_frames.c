@@ -42,6 +42,7 @@ struct row {
 
 #define SENSELESS "a frame that makes no sense here"
 #define REFUSES   "the engine refuses its offer"
+#define RING      "ledger-start there is more than ledger-max here"
 
 static const struct row rows[] = {
     {"greeting.version_min", 1000, NULL, REFUSED, -EPROTO, "malformed greeting"},
@@ -77,11 +78,11 @@ static const struct row rows[] = {
     {"refusal.text", 0, "\033[2J", CLOSED, 0, "it ends"},
 
     {"offer.state_id", 0, NULL, CLOSED, 0, REFUSES},
-    {"offer.ring_bytes", 0, NULL, CLOSED, 0, REFUSES},
-    {"offer.ring_bytes", 8192, NULL, CLOSED, 0, REFUSES},
-    {"offer.ring_bytes", 16392, NULL, CLOSED, 0, REFUSES},
-    {"offer.ring_bytes", 1u << 31, NULL, CLOSED, 0, REFUSES},
-    {"offer.ring_bytes", UINT32_MAX, NULL, CLOSED, 0, REFUSES},
+    {"offer.ring_bytes", 0, NULL, CLOSED, 0, RING},
+    {"offer.ring_bytes", 8192, NULL, CLOSED, 0, RING},
+    {"offer.ring_bytes", 16392, NULL, CLOSED, 0, RING},
+    {"offer.ring_bytes", 1u << 31, NULL, CLOSED, 0, RING},
+    {"offer.ring_bytes", UINT32_MAX, NULL, CLOSED, 0, RING},
     {"offer.engine", 1, NULL, CLOSED, 0, SENSELESS}, /* each node has only engine 0 */
     {"offer.engine", UINT32_MAX, NULL, CLOSED, 0, SENSELESS},
     {"offer.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},

@@ -276,6 +276,14 @@ static void fail(struct association *a, int status, const char *text, const char
 
 /* ---- ways up --------------------------------------------------------------------------------- */
 
+/* Our engine cannot use a ring of that size: the reason in our log, and in that of the other node.
+ */
+static const char no_fit[] = "the engine refuses its ledger: ledger-start there is more than "
+                             "ledger-max here, or too little for packed-max here";
+static const char no_fit_there[] =
+    "the ledger does not fit: ledger-start here is more than ledger-max "
+    "there, or too little for packed-max there";
+
 static void upped(struct call *call)
 {
     struct association *a = call->owner;
@@ -285,9 +293,10 @@ static void upped(struct call *call)
     if (call->cookie != a->link_number || call->result == 0)
         return;
     fail(a, call->result,
-         call->result == -EAGAIN ? "the engine was not ready for the link"
-                                 : "the engine refuses its offer",
-         "the engine does not take the link");
+         call->result == -EAGAIN     ? "the engine was not ready for the link"
+         : call->result == -EMSGSIZE ? no_fit
+                                     : "the engine refuses its offer",
+         call->result == -EMSGSIZE ? no_fit_there : "the engine does not take the link");
 }
 
 static void go_up(struct association *a)

@@ -37,6 +37,13 @@ static inline uint32_t ledger_kept(uint32_t ring_bytes)
     return ring_bytes / 8 > LEDGER_KEPT_LEAST ? ring_bytes / 8 : LEDGER_KEPT_LEAST;
 }
 
+/* Bytes of the longest record that an operation of ours can need. */
+uint32_t record_longest(const struct engine_config *c);
+/* Whether our records may go into a ring of so many bytes: a ring of ours, or a peer's, which its
+ * own configuration decides. The longest record and the padding before it fit beside the room for
+ * control records. */
+bool ledger_fits(const struct engine_config *c, uint32_t bytes);
+
 /* The source of a staged record: an operation of `flow`; or, with flow NONE, what `epoch` says: a
  * note of that queue, SENT_NONCE or SENT_LETTER. */
 struct ledger_mark {

@@ -14,6 +14,26 @@
  * (ledger_stage_ack). */
 #define RUNS_WITHOUT_ACK (RUN_WINDOW - 16u)
 
+static_assert(sizeof(struct wire_strided) >= sizeof(struct wire_packet) &&
+                  sizeof(struct wire_strided) >=
+                      sizeof(struct wire_vector) + sizeof(struct vector_piece),
+              "no record of an operation has a longer fixed part");
+
+uint32_t record_longest(const struct engine_config *c)
+{
+    uint32_t payload = abi_pad8(c->packed_max);
+
+    if (payload < packet_longest(c))
+        payload = packet_longest(c);
+    return (uint32_t)sizeof(struct wire_strided) + SESSION_ID_MAX + payload;
+}
+
+bool ledger_fits(const struct engine_config *c, uint32_t bytes)
+{
+    return bytes >= 4096 && (bytes & (bytes - 1)) == 0 && bytes <= c->ledger_max &&
+           bytes - ledger_kept(bytes) >= 2 * record_longest(c);
+}
+
 static struct sent *sent_at(const struct engine *e, const struct peer *p, uint64_t index)
 {
     return queue_entry(&e->pool, &p->sent, SENT_SHIFT, index);

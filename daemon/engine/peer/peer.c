@@ -173,10 +173,10 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
     int r;
 
     if (peer >= e->config.peers || theirs->peer != peer || theirs->state_id == 0 ||
-        theirs->ring_bytes < e->config.ledger_start || theirs->ring_bytes > e->config.ledger_max ||
-        (theirs->ring_bytes & (theirs->ring_bytes - 1)) != 0 ||
         theirs->address.size > FABRIC_ADDRESS_MAX)
         return -EINVAL;
+    if (!ledger_fits(&e->config, theirs->ring_bytes))
+        return -EMSGSIZE;
     p = &e->peers[peer];
     live = &e->peer_live[peer];
     if (live->link != LINK_OFFERED)

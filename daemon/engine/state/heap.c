@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+static uint32_t units_of(const struct heap *h, uint32_t size)
+{
+    return size / h->unit + (size % h->unit > 0);
+}
+
 /* The first multiple of `n` units at or after the first free unit from `from` on; UINT32_MAX: there
  * is no room for n units. */
 static uint32_t next_free(const struct heap *h, uint32_t from, uint32_t n)
@@ -17,7 +22,7 @@ static uint32_t next_free(const struct heap *h, uint32_t from, uint32_t n)
  * 262,144 units. */
 void *heap_take(struct heap *h, uint32_t size)
 {
-    uint32_t n = size / h->unit, at = next_free(h, 0, n);
+    uint32_t n = units_of(h, size), at = next_free(h, 0, n);
 
     while (at != UINT32_MAX) {
         const uint8_t *last = memrchr(h->used + at, 1, n);
@@ -37,12 +42,12 @@ void *heap_take_above(struct heap *h, uint32_t size, uint32_t left)
 
     for (uint32_t i = 0; i < h->units; i++)
         free -= h->used[i];
-    return size / h->unit + left <= free ? heap_take(h, size) : NULL;
+    return units_of(h, size) + left <= free ? heap_take(h, size) : NULL;
 }
 
 void heap_give(struct heap *h, void *at, uint32_t size)
 {
     uint64_t first = (uint64_t)((uint8_t *)at - h->base) / h->unit;
 
-    memset(h->used + first, 0, size / h->unit);
+    memset(h->used + first, 0, units_of(h, size));
 }

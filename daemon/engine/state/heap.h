@@ -17,8 +17,7 @@ struct heap {
     uint32_t units;
 };
 
-/* `size` is a multiple of the unit; the piece begins at a multiple of its size. NULL: there is no
- * room. */
+/* The piece takes whole units, and begins at a multiple of its size. NULL: there is no room. */
 void *heap_take(struct heap *h, uint32_t size);
 /* As heap_take, where at least `left` units stay free. */
 void *heap_take_above(struct heap *h, uint32_t size, uint32_t left);

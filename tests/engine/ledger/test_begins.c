@@ -54,6 +54,61 @@ static void test_sign_of_life_first(void)
     }
 }
 
+/* Guards that a peer's ring may be smaller than ours, as long as our longest record fits into it,
+ * and that its staging memory comes back when the link ends. */
+static void test_smaller_rings(void)
+{
+    static const struct {
+        uint32_t ring_bytes, packed_max;
+        int status;
+    } rows[] = {
+        {4096, 256, 0},        {4096, 257, -EMSGSIZE}, {8192, 2304, 0},  {8192, 2305, -EMSGSIZE},
+        {2048, 16, -EMSGSIZE}, {6144, 16, -EMSGSIZE},  {65536, 4096, 0}, {131072, 16, -EMSGSIZE},
+    };
+    enum { LINKS = 100 }; /* more than there is memory for */
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = bench_new(
+            &(struct bench_shape){.ring_bytes = RING, .region_bytes = 4096, .with_self = false});
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+        poke_config(b->engine)->packed_max = rows[i].packed_max;
+        b->config.ledger_start = rows[i].ring_bytes; /* the test's side */
+        CU_ASSERT_EQUAL(bench_link(b), rows[i].status);
+        for (int link = 0; link < LINKS && rows[i].status == 0; link++) {
+            engine_peer_down(b->engine, PEER);
+            CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+        }
+        bench_free(b);
+    }
+}
+
+/* Guards that records go round a ring that is smaller than ours. */
+static void test_round_a_small_ring(void)
+{
+    struct bench *b = bench_new(&(struct bench_shape){.ring_bytes = RING, .region_bytes = 4096});
+    const struct submit_record put = {.size = sizeof(struct submit_record),
+                                      .kind = SUBMIT_PUT,
+                                      .reserve = event_bytes(0),
+                                      .length = 4096};
+    struct event_record event;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    poke_config(b->engine)->packed_max = 256;
+    b->config.ledger_start = 4096;
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_remote(b);
+    for (int i = 0; i < 300; i++) {
+        bench_submit(b, &put);
+        bench_ack(b);
+        CU_ASSERT_TRUE_FATAL(bench_local_event(b, &event));
+        CU_ASSERT_EQUAL(event.status, 0);
+    }
+    CU_ASSERT(peek_peer(b->engine, PEER).posted > 4096);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
 static struct counters_peer counters_of(const struct bench *b)
 {
     struct counters_peer row;
@@ -167,7 +222,9 @@ static void test_pieces_in_time(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"the sign of life goes first", test_sign_of_life_first},
+    CU_TestInfo tests[] = {{"smaller rings", test_smaller_rings},
+                           {"round a small ring", test_round_a_small_ring},
+                           {"the sign of life goes first", test_sign_of_life_first},
                            {"bytes only grow", test_bytes_only_grow},
                            {"pieces in time", test_pieces_in_time},
                            CU_TEST_INFO_NULL};
