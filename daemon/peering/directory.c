@@ -8,7 +8,7 @@
 
 /* Bits of an entry of `places`. */
 #define DOUBTED (UINT32_C(1) << 30)
-#define FRESH   (UINT32_C(1) << 29) /* the process that has the rank has not contributed yet */
+#define FRESH   (UINT32_C(1) << 29) /* no exchange has ended since the rank has a new process */
 
 #define PLACES_STEP 1024u /* an open job's places grow by so many ranks: a page */
 
@@ -165,10 +165,11 @@ bool directory_is_fresh(const struct directory_job *job, uint32_t rank)
     return directory_node_of(job, rank) != DIRECTORY_NOWHERE && job->places[rank] & FRESH;
 }
 
-void directory_has_contributed(struct directory_job *job, uint32_t rank)
+void directory_all_took_part(struct directory_job *job)
 {
-    if (directory_is_fresh(job, rank))
-        job->places[rank] &= ~FRESH;
+    for (uint32_t i = 0; i < job->size; i++)
+        if (directory_is_fresh(job, i))
+            job->places[i] &= ~FRESH;
 }
 
 /* Makes room for `room` ranks of a job, and charges its user. Places from job->size on have no

@@ -277,15 +277,17 @@ void directory_gather_close(struct directory *d, struct directory_job *job,
  * kept with its bytes. */
 void directory_gather_copy(const struct directory_gather *gather, uint64_t offset, uint8_t *to,
                            size_t size);
-/* Notes a result in the memory's table. Call this before any rank gets the result. */
-void directory_gather_note(struct directory *d, const struct directory_job *job,
+/* Notes that an exchange is completed, and its result in the memory's table. Call this before any
+ * rank gets the result. */
+void directory_gather_note(struct directory *d, struct directory_job *job,
                            const struct directory_gather *gather);
 /* Keeps a result that was delivered, in place of the earlier one. A result that is too large is
  * dropped, and a node that asks for it again gets -EHOSTDOWN. */
 void directory_gather_keep(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather);
-/* The kept result, if this part is a repeated contribution to it; else NULL. The first contribution
- * of a process is no repeated one, whatever an earlier process with its rank has contributed. */
+/* The kept result, if this part is a repeated contribution to it; else NULL. No contribution of a
+ * process is a repeated one before an exchange has ended with success since the process has its
+ * rank. */
 const struct directory_gather *directory_kept(const struct directory *d,
                                               const struct directory_id *id,
                                               const struct directory_part *part,

@@ -22,9 +22,11 @@ void *directory_take(struct directory *d, struct directory_user *u, size_t size,
                      int *rc);
 void directory_give(struct directory *d, struct directory_user *u, void *memory, uint64_t cost);
 
-/* Whether the process that has this rank has not contributed yet; and notes that it has. */
+/* Whether no exchange was completed since a new process has this rank, so that every kept result is
+ * an earlier process's. */
 bool directory_is_fresh(const struct directory_job *job, uint32_t rank);
-void directory_has_contributed(struct directory_job *job, uint32_t rank);
+/* An exchange of all ranks was completed: none of them is fresh any more. */
+void directory_all_took_part(struct directory_job *job);
 /* A new process has this rank. Drops what an earlier one has contributed to the first exchange. */
 void directory_part_drop(struct directory *d, struct directory_job *job, uint32_t rank);
 

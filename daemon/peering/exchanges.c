@@ -99,19 +99,19 @@ static bool may_keep(const struct directory_job *job, const struct directory_gat
     return (uint64_t)gather->length * job->size <= DIRECTORY_LAST_MAX;
 }
 
-void directory_gather_note(struct directory *d, const struct directory_job *job,
-                           const struct directory_gather *gather)
+/* Notes a result in the table. The ranks stop being fresh while the table has no result: a process
+ * that dies in between leaves neither the earlier result to a rank that took no part in it, nor
+ * this one to ranks that still count as fresh. */
+static void note_result(struct directory *d, struct directory_job *job,
+                        const struct directory_gather *gather, struct directory_table *table)
 {
-    struct directory_table *table = d->memory->table;
     ptrdiff_t index = job - d->jobs;
-    struct directory_result *to;
+    struct directory_result *to = &table->results[index];
     uint32_t state = DIRECTORY_RESULT_LARGE;
 
-    if (!table)
-        return;
-    to = &table->results[index];
     atomic_store_explicit(&to->state, DIRECTORY_RESULT_NONE, memory_order_relaxed);
     atomic_thread_fence(memory_order_release); /* `state` is zero before anything else changes */
+    directory_all_took_part(job);
     to->sequence = gather->sequence;
     to->length = gather->length;
     if (may_keep(job, gather)) {
@@ -119,6 +119,15 @@ void directory_gather_note(struct directory *d, const struct directory_job *job,
         state = DIRECTORY_RESULT_WHOLE;
     }
     atomic_store_explicit(&to->state, state, memory_order_release);
+}
+
+void directory_gather_note(struct directory *d, struct directory_job *job,
+                           const struct directory_gather *gather)
+{
+    if (d->memory->table)
+        note_result(d, job, gather, d->memory->table);
+    else
+        directory_all_took_part(job);
 }
 
 /* Notes an error for nodes that ask for a result that is lost. */
@@ -185,15 +194,12 @@ const struct directory_gather *directory_kept(const struct directory *d,
                                               const struct directory_part *part,
                                               struct directory_job **job)
 {
-    const struct directory_gather *last, *open;
+    const struct directory_gather *last;
 
     *job = directory_job_find(d, id);
     if (!*job || part->rank >= (*job)->size || directory_node_of(*job, part->rank) != part->node ||
         part->size != (*job)->size || directory_is_fresh(*job, part->rank))
         return NULL;
-    open = gather_of(*job, part->sequence);
-    if (open && open->parts[part->rank])
-        return NULL; /* the kept result is of earlier processes */
     last = &(*job)->last;
     return last->open && last->sequence == part->sequence && last->length == part->length ? last
                                                                                           : NULL;
@@ -321,7 +327,6 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
     rc = part_take(d, job, g, part);
     if (rc < 0)
         return rc;
-    directory_has_contributed(job, part->rank);
     if (job->left > 0 && waits_for_the_gone(job, g))
         return -EHOSTDOWN;
     return g->have == job->size ? 1 : 0;

@@ -707,6 +707,7 @@ static void a_new_life(void)
     CU_ASSERT_EQUAL_FATAL(contribute(2, 0, "2", &at, &g), 1);
     directory_gather_copy(g, 0, all, 3);
     CU_ASSERT_EQUAL(memcmp(all, "0c2", 3), 0);
+    directory_gather_note(&d, at, g);
     directory_gather_keep(&d, at, g);
 
     CU_ASSERT_TRUE(gets_kept(1, 0));
@@ -722,6 +723,73 @@ static void a_new_life(void)
     CU_ASSERT_EQUAL(contribute(2, 4, "2", &at, &g), 1);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);
+}
+
+/* Completes the exchange 0 of three ranks, and keeps its result. */
+static void complete_first(void)
+{
+    struct directory_job *at;
+    struct directory_gather *g;
+
+    CU_ASSERT_EQUAL(contribute(0, 0, "a", &at, &g), 0);
+    CU_ASSERT_EQUAL(contribute(1, 0, "b", &at, &g), 0);
+    CU_ASSERT_EQUAL_FATAL(contribute(2, 0, "c", &at, &g), 1);
+    directory_gather_note(&d, at, g);
+    directory_gather_keep(&d, at, g);
+}
+
+/* A new process with a rank has contributed to its first exchange, and asks again because that
+ * exchange was lost with the home's process, or has failed: the process does not get an earlier
+ * process's result, until an exchange with it is completed. */
+static void a_new_life_asks_again(void)
+{
+    static const struct {
+        bool restarts; /* the home's process dies; otherwise rank 0 leaves */
+        int expected;  /* for the repeated contribution */
+    } rows[] = {{true, 0}, {false, -EHOSTDOWN}};
+    struct directory_memory kept = {.take = take, .give = give, .empty = empty};
+
+    kept.table = mmap(NULL, sizeof(*kept.table), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(kept.table, MAP_FAILED);
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct directory_job *at;
+        struct directory_gather *g;
+        uint32_t failed;
+
+        directory_init(&d, &kept, NODES, &alone);
+        for (uint32_t i = 0; i < 3; i++)
+            CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 3, i, 0), 0);
+        complete_first();
+        comes_again(false);
+        CU_ASSERT_EQUAL(contribute(1, 0, "B", &at, &g), 0);
+        if (rows[row].restarts) {
+            directory_clear(&d);
+            directory_init(&d, &kept, NODES, &alone);
+            directory_inherit(&d);
+        } else {
+            CU_ASSERT_EQUAL(directory_detach(&d, &job, 0, 0, &at, &failed), 0);
+            CU_ASSERT_EQUAL(failed, 1u << (g - at->gathers));
+            directory_gather_fail(&d, at, g, -EHOSTDOWN);
+        }
+        CU_ASSERT_FALSE(gets_kept(1, 0));
+        CU_ASSERT_EQUAL(contribute(1, 0, "B", &at, &g), rows[row].expected);
+        if (rows[row].restarts) {
+            CU_ASSERT_TRUE(gets_kept(2, 0)); /* that process took part in the earlier exchange */
+            CU_ASSERT_EQUAL(contribute(0, 0, "A", &at, &g), 0);
+            CU_ASSERT_EQUAL_FATAL(contribute(2, 0, "C", &at, &g), 1);
+            directory_gather_note(&d, at, g);
+            directory_clear(&d);
+            directory_init(&d, &kept, NODES, &alone);
+            directory_inherit(&d);
+            CU_ASSERT_TRUE(gets_kept(1, 0)); /* the result is this process's own */
+        }
+        for (uint32_t i = 0; i < 3; i++)
+            directory_detach(&d, &job, i, i, &at, &failed);
+        directory_clear(&d);
+        CU_ASSERT_EQUAL(taken, 0);
+    }
+    munmap(kept.table, sizeof(*kept.table));
 }
 
 /* A node that was given up comes back with the same process: the exchanges that its rank has missed
@@ -835,6 +903,7 @@ int main(void)
                            {"a failure is remembered", a_failure_is_remembered},
                            {"a rank leaves", a_rank_leaves},
                            {"a new life", a_new_life},
+                           {"a new life asks again", a_new_life_asks_again},
                            {"the same life", the_same_life},
                            {"a node is lost", a_node_is_lost},
                            {"a node comes back", a_node_comes_back},
