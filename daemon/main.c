@@ -17,10 +17,10 @@
 #include "daemon/fabric/provider.h"
 #include "daemon/keeper/keeper.h"
 #include "daemon/control/start/nearest.h"
+#include "proto/exit_status.h"
 
 enum {
     FLAGS_MAX = 96,
-    EXIT_USAGE = 2,
 };
 
 enum own_flag {

@@ -114,8 +114,9 @@ static void handle(struct worker *w, const struct engine_notice *notice)
         log_line(&control->log, LOG_LEVEL_ERROR,
                  "the fabric does not register the memory for ledgers: %s",
                  strerror(-notice->status));
-        control_end_at_once(control, "no operation can leave: raise the limit of locked memory "
-                                     "(LimitMEMLOCK, ulimit -l), or lower ledger-bytes");
+        control_end_for_good(control, EXIT_UNLOCKED,
+                             "no operation can leave: raise the limit of locked memory "
+                             "(LimitMEMLOCK, ulimit -l), or lower ledger-bytes");
     default:
         log_line(&control->log, LOG_LEVEL_ERROR, "the engine gives a notice of unknown kind %u",
                  notice->kind);

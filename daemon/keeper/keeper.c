@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "daemon/keeper/holdings.h"
 #include "proto/clock.h"
+#include "proto/exit_status.h"
 
 enum {
     MESSAGE_MAX = 4096,
@@ -276,7 +277,7 @@ static int judge(struct keeper *k, int status)
 
     if (k->ending)
         return ended(status);
-    if (code == 0 || (!k->ready && k->holdings.count <= 1))
+    if (code == 0 || code == EXIT_UNLOCKED || (!k->ready && k->holdings.count <= 1))
         return killed ? EXIT_FAILURE : code;
     k->attempts = k->ready ? 0 : k->attempts + 1;
     if (k->attempts == ATTEMPTS_MAX) {

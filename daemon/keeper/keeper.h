@@ -13,7 +13,8 @@
  *
  * A daemon that dies is started again at once; after each further death the delay grows, up to a
  * second. After five starts in a row that did not become ready, the held descriptors are closed,
- * and the daemon starts without them.
+ * and the daemon starts without them. A daemon that ends with EXIT_UNLOCKED (exit_status.h) is not
+ * started again: the next one would end likewise.
  *
  * Thread: the keeper's only one.
  */

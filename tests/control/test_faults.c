@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "proto/exit_status.h"
 #include "tests/lib/bystanders.h"
 #include "tests/lib/raw/look.h"
 #include "tests/lib/raw/session.h"
@@ -160,17 +161,26 @@ static void unwatched(void)
     CU_ASSERT_EQUAL(daemon_stop(&blind), 0);
 }
 
+/* A daemon without memory for ledgers ends by itself, also where a keeper would start another, and
+ * leaves no socket. */
 static void unlocked(void)
 {
-    struct daemon second;
-    bool ready = true;
+    static const char *const keep[] = {"--keep", NULL};
+    static const char *const *const rows[] = {NULL, keep};
 
     setenv("PWCD_ODD", "unlocked", 1);
-    CU_ASSERT_EQUAL_FATAL(daemon_start_beside(&second, &d, "second.sock", program, NULL, &ready),
-                          0);
-    CU_ASSERT_TRUE(daemon_says(&second, "does not register the memory for ledgers"));
-    CU_ASSERT_TRUE(daemon_says(&second, "raise the limit of locked memory"));
-    CU_ASSERT_EQUAL(daemon_stop(&second), 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct daemon second;
+        bool ready = true;
+
+        CU_ASSERT_EQUAL_FATAL(
+            daemon_start_beside(&second, &d, "second.sock", program, rows[i], &ready), 0);
+        CU_ASSERT_TRUE(daemon_says(&second, "does not register the memory for ledgers"));
+        CU_ASSERT_TRUE(daemon_says(&second, "raise the limit of locked memory"));
+        CU_ASSERT_FALSE(daemon_says(&second, "it is started again")); /* its log has ended */
+        CU_ASSERT_EQUAL(raw_connect(&second), -ENOENT);
+        CU_ASSERT_EQUAL(daemon_stop(&second), EXIT_UNLOCKED);
+    }
 }
 
 static void others_go_on(void)

@@ -23,6 +23,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include "daemon/keeper/keeper.h"
+#include "proto/exit_status.h"
 #include "tests/suite.h"
 
 enum { LIMIT_S = 20, BROKEN = 9, FILES_MAX = 256, MANY = 330 };
@@ -77,6 +78,14 @@ static int ends_meanwhile(void)
         sd_notifyf(0, "READY=1\nMAINPID=%d", (int)child) <= 0)
         kill(child, SIGKILL);
     return 0;
+}
+
+/* Serves, keeps a descriptor, and finds that its fabric registers no memory for ledgers. */
+static int cannot_register(void)
+{
+    if (!is_first())
+        return BROKEN;
+    return store("mark", STDERR_FILENO) && sd_notify(0, "READY=1") > 0 ? EXIT_UNLOCKED : BROKEN;
 }
 
 /* Makes a file with this number in it. */
@@ -134,7 +143,8 @@ static const struct part {
     int (*play)(void);
 } parts[] = {{"names-the-dead", names_the_dead},
              {"ends-meanwhile", ends_meanwhile},
-             {"holds-many", holds_many}};
+             {"holds-many", holds_many},
+             {"cannot-register", cannot_register}};
 
 static int play(const char *name)
 {
@@ -185,11 +195,18 @@ static void many_held(void)
     CU_ASSERT_EQUAL(keep("holds-many"), 0);
 }
 
+/* A daemon that would end likewise each time is not started again. */
+static void no_next_one(void)
+{
+    CU_ASSERT_EQUAL(keep("cannot-register"), EXIT_UNLOCKED);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"names of the dead", names_of_the_dead},
                            {"ended meanwhile", ended_meanwhile},
                            {"many held", many_held},
+                           {"no next one", no_next_one},
                            CU_TEST_INFO_NULL};
 
     return argc > 1 ? play(argv[1]) : suite_run("keeper", tests);
