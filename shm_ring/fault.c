@@ -64,6 +64,7 @@ static const char *const names[FAULT_POINTS] = {
     NAME(SEGMENT_REGISTER), NAME(PUT_POST),
     NAME(GET_POST),         NAME(RUN_POST),
     NAME(NOTE_ROOM),        NAME(QUEUE_ROOM),
+    NAME(MEMORY_MAP),
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -128,6 +128,7 @@ enum fault_point {
     FAULT_RUN_POST, /* a run of records to a peer */
     FAULT_NOTE_ROOM,
     FAULT_QUEUE_ROOM,
+    FAULT_MEMORY_MAP, /* of a session or a segment, at a takeover */
     FAULT_POINTS
 };
 

@@ -421,20 +421,18 @@ static void a_neighbour_leaves(void)
     dies_beside_pair(FAULT_SESSION_LEFT);
 }
 
-/* A daemon cannot register the memory of a client that it takes over. The client ends; otherwise
- * each operation with this memory would fail. */
-static void memory_is_not_registered_again(void)
+/* A daemon cannot map or register the memory of a client that it takes over. The client ends;
+ * otherwise each operation with this memory would fail, or never end. */
+static void memory_is_not_taken_over(const struct plan *plan)
 {
-    const struct plan plan = {
-        .point = FAULT_SEGMENT_REGISTER, .action = FAULT_FAIL, .at = 1, .error = -ENOMEM};
     const struct cluster *cluster = &t.trial->cluster;
     pid_t daemon = cluster_kept(cluster, 0);
     struct pwc_event event;
     struct rank r;
 
     CU_ASSERT_EQUAL_FATAL(
-        rank_attach(&r, cluster->nodes[0].socket, "unregistered", 0, 1, NEIGHBOUR_BYTES), 0);
-    arm(&plan);
+        rank_attach(&r, cluster->nodes[0].socket, "untaken", 0, 1, NEIGHBOUR_BYTES), 0);
+    arm(plan);
     kill(daemon, SIGKILL);
     CU_ASSERT_NOT_EQUAL(cluster_next(cluster, 0, daemon), 0);
     CU_ASSERT_EQUAL(pwc_wait(r.ctx, PWC_ANY, PWC_LOCAL, &event, LOST_WITHIN_S * 1000), -ESHUTDOWN);
@@ -450,11 +448,18 @@ static void a_daemon_dies(void)
     const struct cluster_options options = {
         .pwcd = t.trial->cluster.options.pwcd, .provider = "stream", .more = more, .nodes = 2};
 
+    static const struct plan lost[] = {
+        {.point = FAULT_SEGMENT_REGISTER, .action = FAULT_FAIL, .at = 1, .error = -ENOMEM},
+        {.point = FAULT_MEMORY_MAP, .action = FAULT_FAIL, .at = 1, .error = -ENOMEM}, /* session */
+        {.point = FAULT_MEMORY_MAP, .action = FAULT_FAIL, .at = 2, .error = -ENOMEM}, /* segment */
+    };
+
     CU_ASSERT_FATAL(start_on(&t.kept, &options));
     daemons_die(ROLE_HANDLERS, FIRST_OF_HANDLERS, LAST_OF_HANDLERS);
     daemons_die(ROLE_MEMBER, FIRST_OF_TEAMS, LAST_OF_TEAMS);
     a_neighbour_leaves();
-    memory_is_not_registered_again();
+    for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++)
+        memory_is_not_taken_over(&lost[i]);
     CU_ASSERT(trial_close(&t.kept));
     t.trial = &t.plain;
 }

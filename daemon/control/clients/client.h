@@ -58,7 +58,7 @@ enum client_doom {
     CLIENT_LIVES = 0,
     CLIENT_OVERFULL,     /* more output waits than the client may have */
     CLIENT_UNANSWERED,   /* there was no memory for a reply, so the client would wait forever */
-    CLIENT_UNREGISTERED, /* a segment that the client had is not registered any more */
+    CLIENT_UNREGISTERED, /* memory that the client had is not registered or mapped any more */
 };
 
 /* The body of a reply: the part after the request's number, which several replies may share. The

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
 #include "shm_ring/doorbell.h"
+#include "shm_ring/fault.h"
 #include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/nodes/names_client.h"
 #include "daemon/control/clients/pairs.h"
@@ -144,8 +145,10 @@ static void close_orphans(struct worker *w, struct engine *e)
 static int map_shared(struct mapping *m, int descriptor, uint64_t bytes, int *range)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    int rc = mapping_inherit(m, descriptor, (bytes + page - 1) & ~(page - 1));
+    int rc = FAULT(MEMORY_MAP);
 
+    if (rc == 0)
+        rc = mapping_inherit(m, descriptor, (bytes + page - 1) & ~(page - 1));
     if (rc == 0)
         rc = *range = sigbus_add(m->base, m->size);
     if (rc < 0)
@@ -153,16 +156,30 @@ static int map_shared(struct mapping *m, int descriptor, uint64_t bytes, int *ra
     return rc < 0 ? rc : 0;
 }
 
-static bool inherit_session(struct worker *w, struct engine *e, uint32_t handle,
-                            const struct engine_session_found *found)
+/* Ends a client whose memory cannot be mapped again: the engine closes the session or segment, and
+ * the client would wait for ever for what it has submitted. */
+static void unmapped(struct client *c, const char *what, int status)
+{
+    struct log_subject about = client_subject(c);
+
+    log_about(&c->control->log, LOG_LEVEL_ERROR, &about,
+              "the memory of a %s cannot be mapped again: %s: pid %d is hung up on", what,
+              strerror(-status), (int)c->pid);
+    client_doom(c, CLIENT_UNREGISTERED);
+}
+
+/* -ENOENT: the client is gone, or has not got the session yet, so that its descriptors are not
+ * there. */
+static int inherit_session(struct worker *w, struct engine *e, uint32_t handle,
+                           const struct engine_session_found *found)
 {
     struct store *store = &w->control->store;
     struct client *c = w->by_handle[found->client];
     struct client_session *s = c ? calloc(1, sizeof(*s)) : NULL;
-    int memory;
+    int memory, rc = -ENOENT;
 
     if (!s)
-        return false;
+        return c ? -ENOMEM : -ENOENT;
     *s = (struct client_session){
         .client = c,
         .handle = handle,
@@ -180,11 +197,12 @@ static bool inherit_session(struct worker *w, struct engine *e, uint32_t handle,
         .offloads = found->offloads,
         .closing = found->closing};
     memory = store_take(store, "%u.session.%u.%u", w->engine, handle, found->generation);
-    if (s->doorbell < 0 || s->wake < 0 ||
-        map_shared(&s->mapping, memory, session_bytes(&found->sizes), &s->range) < 0) {
+    if (memory >= 0 && s->doorbell >= 0 && s->wake >= 0)
+        rc = map_shared(&s->mapping, memory, session_bytes(&found->sizes), &s->range);
+    if (rc < 0) {
         mapping_destroy(&s->mapping);
         free(s);
-        return false;
+        return rc;
     }
     s->next = c->sessions;
     c->sessions = s;
@@ -199,7 +217,7 @@ static bool inherit_session(struct worker *w, struct engine *e, uint32_t handle,
                                                   .range = s->range,
                                                   .relation = c->relation});
     engine_session_inherit(e, handle, s->mapping.base);
-    return true;
+    return 0;
 }
 
 static void inherit_sessions(struct worker *w, struct engine *e)
@@ -207,23 +225,29 @@ static void inherit_sessions(struct worker *w, struct engine *e)
     static const char *const names[] = {"session", "doorbell", "wake", "board"};
     struct engine_session_found found;
 
-    for (uint32_t handle = 0; handle < w->config.sessions_max; handle++)
-        if (engine_session_find(e, handle, &found) == 0 && !inherit_session(w, e, handle, &found))
-            for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-                store_untake(&w->control->store, "%u.%s.%u.%u", w->engine, names[i], handle,
-                             found.generation);
+    for (uint32_t handle = 0; handle < w->config.sessions_max; handle++) {
+        int rc =
+            engine_session_find(e, handle, &found) == 0 ? inherit_session(w, e, handle, &found) : 0;
+
+        for (size_t i = 0; rc < 0 && i < sizeof(names) / sizeof(*names); i++)
+            store_untake(&w->control->store, "%u.%s.%u.%u", w->engine, names[i], handle,
+                         found.generation);
+        if (rc < 0 && rc != -ENOENT && !found.closing)
+            unmapped(w->by_handle[found.client], "context", rc);
+    }
 }
 
-static bool inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
-                            const struct engine_segment_found *found)
+/* -ENOENT: as inherit_session. */
+static int inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
+                           const struct engine_segment_found *found)
 {
     struct store *store = &w->control->store;
     struct client *c = w->by_handle[found->client];
     struct client_segment *s = c ? calloc(1, sizeof(*s)) : NULL;
-    int memory, rc;
+    int memory, rc = -ENOENT;
 
     if (!s)
-        return false;
+        return c ? -ENOMEM : -ENOENT;
     *s = (struct client_segment){
         .client = c,
         .handle = handle,
@@ -233,10 +257,12 @@ static bool inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
         .range = -1,
         .closing = found->closing};
     memory = store_take(store, "%u.segment.%u.%u", w->engine, handle, found->generation);
-    if (map_shared(&s->mapping, memory, found->length, &s->range) < 0) {
+    if (memory >= 0)
+        rc = map_shared(&s->mapping, memory, found->length, &s->range);
+    if (rc < 0) {
         mapping_destroy(&s->mapping);
         free(s);
-        return false;
+        return rc;
     }
     w->control->segments_shared += s->reader >= 0;
     s->next = c->segments;
@@ -251,20 +277,24 @@ static bool inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
     rc = engine_segment_inherit(e, handle, s->mapping.base);
     if (rc < 0)
         segment_lost(s, rc);
-    return true;
+    return 0;
 }
 
 static void inherit_segments(struct worker *w, struct engine *e)
 {
     struct engine_segment_found found;
 
-    for (uint32_t handle = 0; handle < w->config.segments_max; handle++)
-        if (engine_segment_find(e, handle, &found) == 0 && !inherit_segment(w, e, handle, &found)) {
-            store_untake(&w->control->store, "%u.segment.%u.%u", w->engine, handle,
-                         found.generation);
-            store_untake(&w->control->store, "%u.reader.%u.%u", w->engine, handle,
-                         found.generation);
-        }
+    for (uint32_t handle = 0; handle < w->config.segments_max; handle++) {
+        int rc =
+            engine_segment_find(e, handle, &found) == 0 ? inherit_segment(w, e, handle, &found) : 0;
+
+        if (rc == 0)
+            continue;
+        store_untake(&w->control->store, "%u.segment.%u.%u", w->engine, handle, found.generation);
+        store_untake(&w->control->store, "%u.reader.%u.%u", w->engine, handle, found.generation);
+        if (rc != -ENOENT && !found.closing)
+            unmapped(w->by_handle[found.client], "segment", rc);
+    }
 }
 
 /* ---- pairs ------------------------------------------------------------------------------------
