@@ -142,7 +142,8 @@ struct control {
     uint32_t in_line; /* connections whose user has had its turn (turns.h) */
     struct offload_changes changes;
     struct pair *pairs[CONTROL_PAIR_HASHES]; /* lists, by both sessions (pairs.h) */
-    uint64_t pairs_made;
+    uint64_t pairs_made, pairs_live;
+    uint64_t pairs_most;              /* of all users together (quota.h) */
     struct team *node_teams;          /* list (team.h) */
     struct team_gather *team_gathers; /* list (team_client.h) */
     uint32_t segments_shared;         /* segments with descriptors kept for neighbours */

@@ -3,11 +3,13 @@
  * by one client and by two clients of a user together; one more is refused, and the error names
  * limit and key. Status shows the count, and the end of a client gives everything back.
  *
- *     test_quota PWCD
+ *     test_quota PWCD ODD-PWCD
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/daemon.h"
@@ -19,7 +21,12 @@
 #define PAGE    4096u
 #define TOO_FEW 64u
 
-static const char *program;
+#define ALICE 61002u /* users that exist on no machine */
+#define BOB   61003u
+
+enum { PAIRS = 8, PAIRS_OF_USER = 7, CONTEXTS = 3 }; /* of the odd daemon */
+
+static const char *program, *odd_program;
 
 /* Kinds of things that a client can take one more of. */
 enum thing { CONTEXT, SEGMENT, REGION, BIND, CLIENT, PROGRAM, OFFLOAD };
@@ -276,17 +283,93 @@ static void queues(void)
     }
 }
 
+/* A client of some user, whose contexts take part in pairs. */
+struct neighbours {
+    int socket;
+    struct answer contexts[CONTEXTS];
+};
+
+static void neighbours_open(struct neighbours *n, const struct daemon *d, uid_t uid)
+{
+    CU_ASSERT_EQUAL_FATAL(seteuid(uid), 0);
+    n->socket = raw_connect(d);
+    CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+    CU_ASSERT_FATAL(n->socket >= 0);
+    CU_ASSERT_EQUAL_FATAL(raw_hello(n->socket, JOB, 0, 1), 0);
+    for (uint32_t i = 0; i < CONTEXTS; i++)
+        CU_ASSERT_EQUAL_FATAL(ask_direct_context(n->socket, 8192, &n->contexts[i]), 0);
+}
+
+static void neighbours_close(struct neighbours *n)
+{
+    for (uint32_t i = 0; i < CONTEXTS; i++)
+        answer_close(&n->contexts[i]);
+    close(n->socket);
+}
+
+/* Binds each context to each one, and unbinds. Returns how many pairs were made. */
+static uint32_t pairs_made(const struct neighbours *n)
+{
+    uint32_t made = 0;
+
+    for (uint64_t i = 0; i < CONTEXTS * CONTEXTS; i++) {
+        uint32_t context = n->contexts[i / CONTEXTS].handle;
+        struct answer remote;
+
+        CU_ASSERT_EQUAL(ask_bind(n->socket, context, i % CONTEXTS << 32, NULL, &remote), 0);
+        made += remote.pair != 0;
+        answer_close(&remote);
+        CU_ASSERT_EQUAL(ask_unbind(n->socket, context, remote.handle), 0);
+    }
+    return made;
+}
+
+/* Pairs outlive their binds. Beyond a bound for all users, and for each user, binds succeed and
+ * give no pair, so that the daemon can still map what other users need. The pairs of a client that
+ * ends count no more. */
+static void pairs(void)
+{
+    static const char *const users[] = {"--allow-users", "61002,61003", NULL};
+    struct neighbours alice, bob;
+    struct holdings quiet;
+    struct daemon d;
+
+    if (geteuid() != 0) {
+        printf("as root alone ");
+        return;
+    }
+    setenv("PWCD_ODD", "crowded", 1);
+    CU_ASSERT_EQUAL_FATAL(daemon_start(&d, odd_program, users), 0);
+    CU_ASSERT_EQUAL_FATAL(chmod(d.directory, 0755), 0);
+    CU_ASSERT_TRUE(look_holdings(&d, &quiet));
+    neighbours_open(&alice, &d, ALICE);
+    neighbours_open(&bob, &d, BOB);
+    CU_ASSERT_EQUAL(pairs_made(&alice), PAIRS_OF_USER);
+    CU_ASSERT_EQUAL(pairs_made(&bob), PAIRS - PAIRS_OF_USER);
+    CU_ASSERT_EQUAL(pairs_made(&bob), 0);
+    neighbours_close(&alice);
+    neighbours_close(&bob);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+    neighbours_open(&bob, &d, BOB);
+    CU_ASSERT_EQUAL(pairs_made(&bob), PAIRS_OF_USER);
+    neighbours_close(&bob);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+    unsetenv("PWCD_ODD");
+}
+
 int main(int argc, char **argv)
 {
     static CU_TestInfo tests[] = {{"at the limit, and one over", limits},
                                   {"given back at the end", given_back},
                                   {"queues", queues},
+                                  {"pairs of all and of a user", pairs},
                                   CU_TEST_INFO_NULL};
 
-    if (argc != 2) {
-        fprintf(stderr, "usage: test_quota PWCD\n");
+    if (argc != 3) {
+        fprintf(stderr, "usage: test_quota PWCD ODD-PWCD\n");
         return 2;
     }
     program = argv[1];
+    odd_program = argv[2];
     return suite_run("quota", tests);
 }

@@ -80,6 +80,7 @@ static void pair_link(struct pair *p)
     list_add(&p->origin->pairs_from, p, offsetof(struct pair, of_origin));
     list_add(&p->target->pairs_to, p, offsetof(struct pair, of_target));
     p->origin->pairs++;
+    p->origin->client->control->pairs_live++;
     if (p->slot < BOARD_SLOTS)
         p->target->board_slots[p->slot / 64] |= UINT64_C(1) << p->slot % 64;
 }
@@ -90,8 +91,15 @@ static void pair_unlink(struct pair *p)
     list_remove(p, offsetof(struct pair, of_origin));
     list_remove(p, offsetof(struct pair, of_target));
     p->origin->pairs--;
+    p->origin->client->control->pairs_live--;
     if (p->slot < BOARD_SLOTS)
         p->target->board_slots[p->slot / 64] &= ~(UINT64_C(1) << p->slot % 64);
+}
+
+static void uncharge(struct client *c)
+{
+    quota_give(c, QUOTA_PAIRS, 1);
+    quota_give(c, QUOTA_MEMORY, PAIR_BYTES);
 }
 
 static void pair_free(struct pair *p)
@@ -100,7 +108,7 @@ static void pair_free(struct pair *p)
 
     if (p->same_hash.at) {
         pair_unlink(p);
-        quota_give(p->origin->client, QUOTA_MEMORY, PAIR_BYTES);
+        uncharge(p->origin->client);
         store_remove(&p->origin->client->control->store, "%s", name_of(p, name));
     }
     if (p->range >= 0)
@@ -204,6 +212,7 @@ int pairs_inherit(struct client_session *origin, struct client_session *target, 
     }
     if (control->pairs_made < number)
         control->pairs_made = number;
+    quota_charge(origin->client, QUOTA_PAIRS, 1);
     quota_charge(origin->client, QUOTA_MEMORY, PAIR_BYTES);
     pair_link(p);
     return 0;
@@ -218,11 +227,12 @@ static int pair_make(struct client_session *origin, struct client_session *targe
     struct pair *p;
     int rc;
 
-    if (origin->pairs >= PAIRS_MAX || quota_take(c, QUOTA_MEMORY, PAIR_BYTES, NULL, 0) < 0)
+    if (origin->pairs >= PAIRS_MAX || control->pairs_live >= control->pairs_most ||
+        quota_take_one(c, QUOTA_PAIRS, PAIR_BYTES, NULL, 0) < 0)
         return -EDQUOT;
     p = calloc(1, sizeof(*p));
     if (!p) {
-        quota_give(c, QUOTA_MEMORY, PAIR_BYTES);
+        uncharge(c);
         return -ENOMEM;
     }
     *p = (struct pair){.number = ++control->pairs_made,
@@ -251,7 +261,7 @@ static int pair_make(struct client_session *origin, struct client_session *targe
 
 fail:
     store_remove(&control->store, "%s", name_of(p, name));
-    quota_give(c, QUOTA_MEMORY, PAIR_BYTES);
+    uncharge(c);
     pair_free(p);
     return rc;
 }

@@ -26,6 +26,7 @@ static const struct rule {
     [QUOTA_PROGRAM_BYTES] = {"bytes of programs", "program-bytes", FIELD(client_program_bytes),
                              FIELD(user_program_bytes)},
     [QUOTA_OFFLOADS] = {"offloads", "offloads", FIELD(client_offloads), FIELD(user_offloads)},
+    [QUOTA_PAIRS] = {"pairs", NULL, NO_KEY, NO_KEY},
     [QUOTA_MEMORY] = {"bytes", "memory", FIELD(client_memory), FIELD(user_memory)},
 };
 
@@ -44,6 +45,20 @@ static uint64_t share(uint64_t given, uint64_t all)
     return given > 0 ? given : all > eighth ? all - eighth : 1;
 }
 
+/* The most pairs. The daemon maps each one, so a quarter of the mappings that the kernel allows
+ * stays free for contexts, segments and its own memory. */
+static uint64_t pairs_most(void)
+{
+    FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+    uint64_t mappings = 65530; /* the kernel's default */
+
+    if (file) {
+        (void)!fscanf(file, "%" SCNu64, &mappings);
+        fclose(file);
+    }
+    return mappings / 4 * 3;
+}
+
 void quota_open(struct control *control, bool others)
 {
     const struct engine_config *engine = &control->engine;
@@ -56,15 +71,17 @@ void quota_open(struct control *control, bool others)
         [QUOTA_PROGRAMS] = ENGINE_PROGRAMS_MAX,
         [QUOTA_PROGRAM_BYTES] = engine->program_bytes,
         [QUOTA_OFFLOADS] = ENGINE_OFFLOADS_MAX,
+        [QUOTA_PAIRS] = pairs_most(),
         [QUOTA_MEMORY] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
     };
 
     for (int i = 0; i < QUOTA_KINDS; i++) {
-        uint64_t given = configured(control, rules[i].user);
+        uint64_t given = rules[i].user == NO_KEY ? 0 : configured(control, rules[i].user);
 
         /* Where the daemon serves no other users, 0 means that there is no limit. */
         control->user_limits[i] = given == 0 && !others ? UINT64_MAX : share(given, all[i]);
     }
+    control->pairs_most = all[QUOTA_PAIRS];
     control->user_connections =
         others ? (uint32_t)share(0, 2 * (uint64_t)engine->clients_max) : UINT32_MAX;
 }

@@ -34,6 +34,7 @@ enum quota_kind {
     QUOTA_PROGRAMS,
     QUOTA_PROGRAM_BYTES,
     QUOTA_OFFLOADS, /* offloads, also while they are being made */
+    QUOTA_PAIRS,    /* pairs of its contexts with neighbours (pairs.h) */
     QUOTA_MEMORY,   /* bytes of segments, rings, pairs and areas of teams */
     QUOTA_KINDS
 };
@@ -61,7 +62,8 @@ struct quota_user {
     struct client *line, *line_last; /* connections that wait to be read */
 };
 
-/* Sets the limits of users. `others`: users other than our own are served. */
+/* Sets the limits of users, and the most pairs of all users together. `others`: users other than
+ * our own are served. */
 void quota_open(struct control *control, bool others);
 /* Counts a new connection of this user. NULL: the user has too many, or too many without Hello; or
  * there is no memory. */

@@ -22,6 +22,7 @@
  *     unlocked  its engine reports that the memory for ledgers is not registered
  *     ringless  its fabric registers no ring of a ledger
  *     pausing   its engine takes no step of ending an offload while the file PWCD_ODD_FILE exists
+ *     crowded   the kernel allows so few mappings that there may be 8 pairs, 7 of them one user's
  *
  * PWCD_ODD_CONFIG names the file that this daemon reads as the system's configuration.
  *
@@ -55,6 +56,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
+#include "daemon/control/control.h"
 #include "daemon/control/threads/call.h"
 #include "shm_ring/clock.h"
 #include "daemon/control/nodes/credential.h"
@@ -72,6 +74,7 @@ enum {
     SMALL = 131072, /* less than libpwc's memory, whose seals libpwc checks */
     MINUTE_MS = 60000,
     HASTY_MS = 50,
+    CROWDED = 8,
 };
 
 int __real_fcntl64(int fd, int command, long argument);
@@ -118,6 +121,8 @@ void __wrap_ring_added(struct engine *e, uint32_t peer, bool next, int status,
                        const struct fabric_memory *memory);
 int __real_engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload);
 int __wrap_engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload);
+void __real_quota_open(struct control *control, bool others);
+void __wrap_quota_open(struct control *control, bool others);
 pid_t __real_fork(void);
 pid_t __wrap_fork(void);
 int __real_credential_make(const uint8_t *payload, size_t size, char **out, char *why,
@@ -310,6 +315,15 @@ int __wrap_engine_offload_destroy(struct engine *e, uint32_t session, uint32_t o
     if (is_odd("pausing") && access(getenv("PWCD_ODD_FILE"), F_OK) == 0)
         return -EAGAIN;
     return __real_engine_offload_destroy(e, session, offload);
+}
+
+void __wrap_quota_open(struct control *control, bool others)
+{
+    __real_quota_open(control, others);
+    if (!is_odd("crowded"))
+        return;
+    control->pairs_most = CROWDED;
+    control->user_limits[QUOTA_PAIRS] = others ? CROWDED * 7 / 8 : UINT64_MAX;
 }
 
 pid_t __wrap_fork(void)

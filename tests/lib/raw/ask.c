@@ -84,7 +84,7 @@ void answer_close(struct answer *answer)
     answer->fd_count = 0;
 }
 
-int ask_context(int s, uint32_t bytes, struct answer *out)
+static int open_context(int s, uint32_t bytes, bool direct, struct answer *out)
 {
     Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
     Pwc__ContextOpen open = PWC__CONTEXT_OPEN__INIT;
@@ -93,9 +93,33 @@ int ask_context(int s, uint32_t bytes, struct answer *out)
     rings.submit = rings.local = rings.remote = rings.reply_submit = bytes;
     rings.reply_event = 8 * bytes; /* as large as events of the longest active messages need */
     open.rings = &rings;
+    open.direct = direct;
     r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     r.context_open = &open;
     return ask(s, &r, out);
+}
+
+int ask_context(int s, uint32_t bytes, struct answer *out)
+{
+    return open_context(s, bytes, false, out);
+}
+
+int ask_direct_context(int s, uint32_t bytes, struct answer *out)
+{
+    return open_context(s, bytes, true, out);
+}
+
+int ask_unbind(int s, uint32_t session, uint32_t remote)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Unbind unbind = PWC__UNBIND__INIT;
+    struct answer answer;
+
+    unbind.session = session;
+    unbind.remote = remote;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
+    r.unbind = &unbind;
+    return ask(s, &r, &answer);
 }
 
 int ask_context_close(int s, uint32_t session)

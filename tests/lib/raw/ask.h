@@ -30,12 +30,16 @@ void answer_close(struct answer *answer);
 int ask_nothing(int socket, struct answer *out);
 
 int ask_context(int socket, uint32_t ring_bytes, struct answer *out);
+/* A context that takes part in pairs while the descriptors in the answer are open: the daemon
+ * announces pairs by one of them. */
+int ask_direct_context(int socket, uint32_t ring_bytes, struct answer *out);
 int ask_segment(int socket, uint64_t length, struct answer *out);
 int ask_region(int socket, uint32_t segment, uint64_t offset, uint64_t length, uint32_t rights,
                struct answer *out);
 /* `key` is an answer to ask_region, or NULL. */
 int ask_bind(int socket, uint32_t session, uint64_t peer, const struct answer *key,
              struct answer *out);
+int ask_unbind(int socket, uint32_t session, uint32_t remote);
 int ask_context_close(int socket, uint32_t session);
 int ask_segment_close(int socket, uint32_t segment);
 
