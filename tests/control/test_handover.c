@@ -22,7 +22,7 @@
 #include "tests/lib/process.h"
 #include "tests/suite.h"
 
-enum { LIMIT_MS = 20000, HAND_OVERS = 3, RING = 8192, LEFT_UNREAD = 300 };
+enum { LIMIT_MS = 20000, HAND_OVERS = 3, RING = 8192, LEFT_UNREAD = 300, SEGMENTS = 64 };
 
 static const char *program, *odd_program;
 static struct daemon d;
@@ -577,6 +577,43 @@ static void comes_back(void)
     stop();
 }
 
+/* A user whose names fill its share of the store ends with the next restart, and takes no room from
+ * a client of another user. */
+static void fills_the_store(void)
+{
+    static const char *const users[] = {"--keep", "--allow-users", "61002", NULL};
+    struct answer context, segment;
+    pid_t daemon;
+    int filling;
+
+    if (geteuid() != 0) {
+        printf("as root alone ");
+        return;
+    }
+    setenv("PWCD_ODD", "crowded", 1);
+    CU_ASSERT_EQUAL_FATAL(daemon_start(&d, odd_program, users), 0);
+    CU_ASSERT_EQUAL_FATAL(chmod(d.directory, 0755), 0);
+    rank = raw_connect(&d);
+    CU_ASSERT_EQUAL_FATAL(raw_hello(rank, "handed", 0, 1), 0);
+    CU_ASSERT_EQUAL_FATAL(seteuid(61002), 0);
+    filling = raw_connect(&d);
+    CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+    CU_ASSERT_EQUAL_FATAL(raw_hello(filling, "filling", 0, 1), 0);
+    for (int i = 0; i < SEGMENTS; i++) {
+        CU_ASSERT_EQUAL_FATAL(ask_segment(filling, 4096, &segment), 0);
+        answer_close(&segment);
+    }
+    CU_ASSERT_EQUAL(ask_context(rank, RING, &context), 0);
+    daemon = process_child(d.pid);
+    kill(daemon, SIGKILL);
+    (void)next_daemon(daemon);
+    CU_ASSERT_TRUE(raw_hangs_up(filling));
+    CU_ASSERT_EQUAL(ask_context_close(rank, context.handle), 0);
+    answer_close(&context);
+    close(filling);
+    stop();
+}
+
 static void cannot_be_opened(void)
 {
     fails_at_first("unopened");
@@ -601,6 +638,7 @@ int main(int argc, char **argv)
                            {"ended meanwhile", ended_meanwhile},
                            {"handle is reused", handle_is_reused},
                            {"comes back", comes_back},
+                           {"fills the store", fills_the_store},
                            {"cannot be opened", cannot_be_opened},
                            {"cannot be forked", cannot_be_forked},
                            CU_TEST_INFO_NULL};

@@ -143,8 +143,8 @@ static int board_make(struct client_session *s)
 
     if (rc < 0)
         return rc;
-    if (!store_add_spare(store, m.fd, "%u.board.%u.%u", s->client->worker->engine, s->handle,
-                         s->generation)) {
+    if (!store_add_spare(store, s->client->uid, m.fd, "%u.board.%u.%u", s->client->worker->engine,
+                         s->handle, s->generation)) {
         mapping_destroy(&m);
         return -ENOSPC;
     }
@@ -249,8 +249,8 @@ static int pair_make(struct client_session *origin, struct client_session *targe
         goto fail;
     pair_format(p->ring.base);
     FAULT(PAIR_MADE);
-    rc = store_add_spare(&control->store, p->ring.fd, "%s", name_of(p, name)) ? send_note(p)
-                                                                              : -ENOSPC;
+    rc = store_add_spare(&control->store, c->uid, p->ring.fd, "%s", name_of(p, name)) ? send_note(p)
+                                                                                      : -ENOSPC;
     FAULT(PAIR_ANNOUNCED);
     if (rc < 0)
         goto fail;

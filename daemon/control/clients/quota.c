@@ -82,6 +82,8 @@ void quota_open(struct control *control, bool others)
         control->user_limits[i] = given == 0 && !others ? UINT64_MAX : share(given, all[i]);
     }
     control->pairs_most = all[QUOTA_PAIRS];
+    control->store.user_names = (uint32_t)(others ? share(0, STORE_MAX) : STORE_MAX);
+    control->store.user_bytes = (uint32_t)(others ? share(0, STORE_BYTES) : STORE_BYTES);
     control->user_connections =
         others ? (uint32_t)share(0, 2 * (uint64_t)engine->clients_max) : UINT32_MAX;
 }

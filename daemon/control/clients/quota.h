@@ -62,7 +62,8 @@ struct quota_user {
     struct client *line, *line_last; /* connections that wait to be read */
 };
 
-/* Sets the limits of users, and the most pairs of all users together. `others`: users other than
+/* Sets the limits of users, also of their names in the store, and the most pairs of all users
+ * together. `others`: users other than
  * our own are served. */
 void quota_open(struct control *control, bool others);
 /* Counts a new connection of this user. NULL: the user has too many, or too many without Hello; or

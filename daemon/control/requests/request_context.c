@@ -90,9 +90,12 @@ static void keep(struct client_session *s)
     struct store *store = &s->client->control->store;
     uint32_t engine = s->client->worker->engine;
 
-    if (!store_add(store, s->mapping.fd, "%u.session.%u.%u", engine, s->handle, s->generation) ||
-        !store_add(store, s->doorbell, "%u.doorbell.%u.%u", engine, s->handle, s->generation) ||
-        !store_add(store, s->wake, "%u.wake.%u.%u", engine, s->handle, s->generation))
+    if (!store_add_for(store, s->client->uid, s->mapping.fd, "%u.session.%u.%u", engine, s->handle,
+                       s->generation) ||
+        !store_add_for(store, s->client->uid, s->doorbell, "%u.doorbell.%u.%u", engine, s->handle,
+                       s->generation) ||
+        !store_add_for(store, s->client->uid, s->wake, "%u.wake.%u.%u", engine, s->handle,
+                       s->generation))
         client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 

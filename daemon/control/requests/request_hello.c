@@ -23,8 +23,8 @@ static void keep_connection(struct client *c)
     entry->number = c->number;
     entry->engine = c->worker->engine;
     entry->state = INFLIGHT_SERVED;
-    if (!store_add(store, c->descriptor, "client.%u", c->slot) ||
-        (c->pidfd >= 0 && !store_add(store, c->pidfd, "process.%u", c->slot)))
+    if (!store_add_for(store, c->uid, c->descriptor, "client.%u", c->slot) ||
+        (c->pidfd >= 0 && !store_add_for(store, c->uid, c->pidfd, "process.%u", c->slot)))
         entry->lost |= INFLIGHT_UNKEPT;
 }
 

@@ -99,9 +99,10 @@ static void keep(struct client_segment *s)
 
     if (!store->kept)
         return;
-    if (!store_add(store, s->mapping.fd, "%u.segment.%u.%u", engine, s->handle, s->generation) ||
-        (s->reader >= 0 &&
-         !store_add(store, s->reader, "%u.reader.%u.%u", engine, s->handle, s->generation)))
+    if (!store_add_for(store, s->client->uid, s->mapping.fd, "%u.segment.%u.%u", engine, s->handle,
+                       s->generation) ||
+        (s->reader >= 0 && !store_add_for(store, s->client->uid, s->reader, "%u.reader.%u.%u",
+                                          engine, s->handle, s->generation)))
         client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 

@@ -23,6 +23,64 @@ static struct stored *find(const struct store *s, const char *name)
     return NULL;
 }
 
+static uint32_t bytes_of(const struct stored *entry)
+{
+    return (uint32_t)strlen(entry->name) + 1;
+}
+
+/* NULL: the user is charged for no name. */
+static struct store_user *user_of(const struct store *s, uint32_t uid)
+{
+    for (struct store_user *u = s->users; u < s->users + s->user_count; u++)
+        if (u->uid == uid)
+            return u;
+    return NULL;
+}
+
+static struct store_user *user_begin(struct store *s, uint32_t uid)
+{
+    if (s->user_count == s->user_room) {
+        uint32_t room = s->user_room ? 2 * s->user_room : 8;
+        struct store_user *users = realloc(s->users, room * sizeof(*users));
+
+        if (!users)
+            return NULL;
+        s->users = users;
+        s->user_room = room;
+    }
+    s->users[s->user_count] = (struct store_user){.uid = uid};
+    return &s->users[s->user_count++];
+}
+
+/* Charges a user for a name that nobody is charged for. False: there is no memory for that. */
+static bool charge(struct store *s, struct stored *entry, uint32_t uid)
+{
+    struct store_user *u = user_of(s, uid);
+
+    if (uid == STORE_NOBODY)
+        return true;
+    if (!u)
+        u = user_begin(s, uid);
+    if (!u)
+        return false;
+    entry->uid = uid;
+    u->names++;
+    u->bytes += bytes_of(entry);
+    return true;
+}
+
+static void discharge(struct store *s, const struct stored *entry)
+{
+    struct store_user *u = user_of(s, entry->uid);
+
+    if (!u)
+        return;
+    u->names--;
+    u->bytes -= bytes_of(entry);
+    if (u->names == 0)
+        *u = s->users[--s->user_count];
+}
+
 static struct stored *append(struct store *s, const char *name, int descriptor)
 {
     struct stored *entry;
@@ -37,15 +95,16 @@ static struct stored *append(struct store *s, const char *name, int descriptor)
         s->room = room;
     }
     entry = &s->table[s->count++];
-    *entry = (struct stored){.descriptor = descriptor};
+    *entry = (struct stored){.descriptor = descriptor, .uid = STORE_NOBODY};
     snprintf(entry->name, sizeof(entry->name), "%s", name);
-    s->bytes += (uint32_t)strlen(entry->name) + 1;
+    s->bytes += bytes_of(entry);
     return entry;
 }
 
 static void forget(struct store *s, struct stored *entry)
 {
-    s->bytes -= (uint32_t)strlen(entry->name) + 1;
+    s->bytes -= bytes_of(entry);
+    discharge(s, entry);
     *entry = s->table[--s->count];
 }
 
@@ -77,6 +136,7 @@ void store_close(struct store *s)
         if (!s->table[i].taken)
             close(s->table[i].descriptor);
     free(s->table);
+    free(s->users);
     *s = (struct store){0};
 }
 
@@ -89,27 +149,41 @@ void store_clear(struct store *s)
 {
     for (uint32_t i = 0; s->kept && i < s->count; i++)
         say_removed(s->table[i].name);
-    s->count = 0;
+    s->count = s->user_count = 0;
     s->kept = false;
 }
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-/* Adds an entry, if all names then have at most `bytes_max` bytes. */
-static bool add(struct store *s, uint32_t bytes_max, int descriptor, const char *format,
+/* Whether there is room for one more name of this user within one part of `parts` of all bytes and
+ * of the user's. */
+static bool has_room(const struct store *s, uint32_t uid, uint32_t parts)
+{
+    const struct store_user *u = user_of(s, uid);
+
+    if (s->count >= STORE_MAX || s->bytes + STORE_NAME_MAX > STORE_BYTES / parts)
+        return false;
+    return uid == STORE_NOBODY || ((u ? u->names : 0) < s->user_names &&
+                                   (u ? u->bytes : 0) + STORE_NAME_MAX <= s->user_bytes / parts);
+}
+
+static bool add(struct store *s, uint32_t uid, uint32_t parts, int descriptor, const char *format,
                 va_list arguments)
 {
     char name[STORE_NAME_MAX], message[STORE_NAME_MAX + 64];
     struct stored *entry;
 
-    if (!s->kept || descriptor < 0 || s->count >= STORE_MAX ||
-        s->bytes + STORE_NAME_MAX > bytes_max)
+    if (!s->kept || descriptor < 0 || !has_room(s, uid, parts))
         return !s->kept;
     vsnprintf(name, sizeof(name), format, arguments);
     entry = append(s, name, descriptor);
     if (!entry)
         return false;
     entry->taken = true;
+    if (!charge(s, entry, uid)) {
+        forget(s, entry);
+        return false;
+    }
     /* With FDPOLL=0, systemd keeps the descriptor also when its other end hangs up. */
     snprintf(message, sizeof(message), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
     if (sd_pid_notify_with_fds(0, 0, message, &descriptor, 1) >= 0)
@@ -124,18 +198,29 @@ bool store_add(struct store *s, int descriptor, const char *format, ...)
     bool added;
 
     va_start(arguments, format);
-    added = add(s, STORE_BYTES, descriptor, format, arguments);
+    added = add(s, STORE_NOBODY, 1, descriptor, format, arguments);
     va_end(arguments);
     return added;
 }
 
-bool store_add_spare(struct store *s, int descriptor, const char *format, ...)
+bool store_add_for(struct store *s, uint32_t uid, int descriptor, const char *format, ...)
 {
     va_list arguments;
     bool added;
 
     va_start(arguments, format);
-    added = add(s, STORE_BYTES / 2, descriptor, format, arguments);
+    added = add(s, uid, 1, descriptor, format, arguments);
+    va_end(arguments);
+    return added;
+}
+
+bool store_add_spare(struct store *s, uint32_t uid, int descriptor, const char *format, ...)
+{
+    va_list arguments;
+    bool added;
+
+    va_start(arguments, format);
+    added = add(s, uid, 2, descriptor, format, arguments);
     va_end(arguments);
     return added;
 }
@@ -162,6 +247,14 @@ void store_remove(struct store *s, const char *format, ...)
     forget(s, entry);
 }
 
+static int take(struct stored *entry)
+{
+    if (!entry || entry->taken)
+        return -1;
+    entry->taken = true;
+    return entry->descriptor;
+}
+
 int store_take(struct store *s, const char *format, ...)
 {
     struct stored *entry;
@@ -170,10 +263,35 @@ int store_take(struct store *s, const char *format, ...)
     va_start(arguments, format);
     entry = find_named(s, format, arguments);
     va_end(arguments);
-    if (!entry || entry->taken)
-        return -1;
-    entry->taken = true;
-    return entry->descriptor;
+    return take(entry);
+}
+
+/* Without memory the name stays uncharged: what is inherited is served all the same. */
+static void charge_found(struct store *s, struct stored *entry, uint32_t uid)
+{
+    if (entry && entry->uid == STORE_NOBODY)
+        (void)charge(s, entry, uid);
+}
+
+int store_take_for(struct store *s, uint32_t uid, const char *format, ...)
+{
+    struct stored *entry;
+    va_list arguments;
+
+    va_start(arguments, format);
+    entry = find_named(s, format, arguments);
+    va_end(arguments);
+    charge_found(s, entry, uid);
+    return take(entry);
+}
+
+void store_charge(struct store *s, uint32_t uid, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    charge_found(s, find_named(s, format, arguments), uid);
+    va_end(arguments);
 }
 
 void store_untake(struct store *s, const char *format, ...)

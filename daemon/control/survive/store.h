@@ -37,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define STORE_NOBODY   UINT32_MAX /* no user has this number */
 #define STORE_NAME_MAX 48u
 #define STORE_MAX      8192u   /* entries */
 #define STORE_BYTES    128000u /* of all names, which must fit into one environment variable */
@@ -44,7 +45,14 @@
 struct stored {
     char name[STORE_NAME_MAX];
     int descriptor; /* the store closes it; once it is taken or added, its owner does */
+    uint32_t uid;   /* of the user who is charged for the name; STORE_NOBODY: it is the daemon's */
     bool taken;
+};
+
+/* A user who is charged for names. */
+struct store_user {
+    uint32_t uid;
+    uint32_t names, bytes;
 };
 
 struct store {
@@ -52,6 +60,9 @@ struct store {
     struct stored *table;
     uint32_t count, room;
     uint32_t bytes; /* of all names, with their separators */
+    struct store_user *users;
+    uint32_t user_count, user_room;
+    uint32_t user_names, user_bytes; /* one user's share; set by quota_open */
 };
 
 /* Takes the descriptors that were passed to this process at its start. -ENOMEM. */
@@ -61,18 +72,30 @@ void store_close(struct store *s);
 /* Ends the keeping of all descriptors: no process will take over from this one. */
 void store_clear(struct store *s);
 
-/* Lets a descriptor be kept under a name. The caller closes its own descriptor after store_remove.
- * False: there is no room, or the message cannot be sent, and what needs the descriptor cannot be
- * inherited. Where nobody keeps descriptors, does nothing and returns true. */
+/* Lets a descriptor of the daemon be kept under a name. The caller closes its own descriptor after
+ * store_remove. False: there is no room, or the message cannot be sent, and what needs the
+ * descriptor cannot be inherited. Where nobody keeps descriptors, does nothing and returns true. */
 __attribute__((format(printf, 3, 4))) bool store_add(struct store *s, int descriptor,
                                                      const char *format, ...);
-/* As store_add, for a descriptor that is not essential: half of the room is left for essential
- * ones. This half is more than one user with default quotas needs for essential names. */
-__attribute__((format(printf, 3, 4))) bool store_add_spare(struct store *s, int descriptor,
-                                                           const char *format, ...);
+/* As store_add, for a descriptor that serves this user, who is charged for the name. False also
+ * where the user has its share: then others, and the daemon, still have room. */
+__attribute__((format(printf, 4, 5))) bool store_add_for(struct store *s, uint32_t uid,
+                                                         int descriptor, const char *format, ...);
+/* As store_add_for, for a descriptor that is not essential: half of the room, and half of the
+ * user's share, is left for essential ones. This half is more than one user with default quotas
+ * needs for essential names. */
+__attribute__((format(printf, 4, 5))) bool store_add_spare(struct store *s, uint32_t uid,
+                                                           int descriptor, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void store_remove(struct store *s, const char *format, ...);
 /* Takes an inherited descriptor, which belongs to the caller from now on; -1: there is none. */
 __attribute__((format(printf, 2, 3))) int store_take(struct store *s, const char *format, ...);
+/* Takes an inherited descriptor that serves this user, and charges the user for its name, whatever
+ * the user's share is now. */
+__attribute__((format(printf, 3, 4))) int store_take_for(struct store *s, uint32_t uid,
+                                                         const char *format, ...);
+/* Charges a user for the name of a descriptor that was taken before the user was known. */
+__attribute__((format(printf, 3, 4))) void store_charge(struct store *s, uint32_t uid,
+                                                        const char *format, ...);
 /* Gives a taken descriptor back: store_drop_rest closes it, unless it is taken again. */
 __attribute__((format(printf, 2, 3))) void store_untake(struct store *s, const char *format, ...);
 /* Whether there is an entry with this name. */

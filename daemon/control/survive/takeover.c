@@ -106,8 +106,11 @@ static void inherit_client(struct worker *w, struct engine *e, uint32_t slot)
         c = client_accept_inherited(control, slot, descriptor, process, request_handle);
     if (c && entry->state == INFLIGHT_SERVED)
         restore_rank(w, c, e, entry->number);
-    if (c)
+    if (c) {
+        store_charge(&control->store, c->uid, "client.%u", slot);
+        store_charge(&control->store, c->uid, "process.%u", slot);
         return;
+    }
     entry->state = INFLIGHT_FREE;
     store_remove(&control->store, "client.%u", slot);
     store_remove(&control->store, "process.%u", slot);
@@ -180,23 +183,26 @@ static int inherit_session(struct worker *w, struct engine *e, uint32_t handle,
 
     if (!s)
         return c ? -ENOMEM : -ENOENT;
-    *s = (struct client_session){
-        .client = c,
-        .handle = handle,
-        .generation = found->generation,
-        .context = found->context,
-        .mapping = {.fd = -1},
-        .direct = found->mark != 0,
-        .doorbell = store_take(store, "%u.doorbell.%u.%u", w->engine, handle, found->generation),
-        .wake = store_take(store, "%u.wake.%u.%u", w->engine, handle, found->generation),
-        .board = store_take(store, "%u.board.%u.%u", w->engine, handle, found->generation),
-        .range = -1,
-        .client_memory = -1,
-        .client_wake = -1,
-        .client_doorbell = -1,
-        .offloads = found->offloads,
-        .closing = found->closing};
-    memory = store_take(store, "%u.session.%u.%u", w->engine, handle, found->generation);
+    *s = (struct client_session){.client = c,
+                                 .handle = handle,
+                                 .generation = found->generation,
+                                 .context = found->context,
+                                 .mapping = {.fd = -1},
+                                 .direct = found->mark != 0,
+                                 .doorbell = store_take_for(store, c->uid, "%u.doorbell.%u.%u",
+                                                            w->engine, handle, found->generation),
+                                 .wake = store_take_for(store, c->uid, "%u.wake.%u.%u", w->engine,
+                                                        handle, found->generation),
+                                 .board = store_take_for(store, c->uid, "%u.board.%u.%u", w->engine,
+                                                         handle, found->generation),
+                                 .range = -1,
+                                 .client_memory = -1,
+                                 .client_wake = -1,
+                                 .client_doorbell = -1,
+                                 .offloads = found->offloads,
+                                 .closing = found->closing};
+    memory =
+        store_take_for(store, c->uid, "%u.session.%u.%u", w->engine, handle, found->generation);
     if (memory >= 0 && s->doorbell >= 0 && s->wake >= 0)
         rc = map_shared(&s->mapping, memory, session_bytes(&found->sizes), &s->range);
     if (rc < 0) {
@@ -248,15 +254,16 @@ static int inherit_segment(struct worker *w, struct engine *e, uint32_t handle,
 
     if (!s)
         return c ? -ENOMEM : -ENOENT;
-    *s = (struct client_segment){
-        .client = c,
-        .handle = handle,
-        .generation = found->generation,
-        .mapping = {.fd = -1},
-        .reader = store_take(store, "%u.reader.%u.%u", w->engine, handle, found->generation),
-        .range = -1,
-        .closing = found->closing};
-    memory = store_take(store, "%u.segment.%u.%u", w->engine, handle, found->generation);
+    *s = (struct client_segment){.client = c,
+                                 .handle = handle,
+                                 .generation = found->generation,
+                                 .mapping = {.fd = -1},
+                                 .reader = store_take_for(store, c->uid, "%u.reader.%u.%u",
+                                                          w->engine, handle, found->generation),
+                                 .range = -1,
+                                 .closing = found->closing};
+    memory =
+        store_take_for(store, c->uid, "%u.segment.%u.%u", w->engine, handle, found->generation);
     if (memory >= 0)
         rc = map_shared(&s->mapping, memory, found->length, &s->range);
     if (rc < 0) {
@@ -318,7 +325,8 @@ static void inherit_pair(struct control *control, const char *name)
         return;
     from = session_of(control, engines[0], handles[0]);
     to = session_of(control, engines[1], handles[1]);
-    descriptor = store_take(&control->store, "%s", name);
+    descriptor =
+        store_take_for(&control->store, from ? from->client->uid : STORE_NOBODY, "%s", name);
     if (from && to && pairs_inherit(from, to, number, slot, descriptor) == 0)
         return;
     pairs_abandon(from, to, descriptor);

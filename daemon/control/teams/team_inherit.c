@@ -24,6 +24,7 @@ static struct team *inherit_roll(struct control *control, uint64_t number)
                        number, roll->first, roll->window);
     }
     if (t) {
+        store_charge(&control->store, t->uid, "roll.%" PRIu64, number);
         t->roll = m;
         t->phase = roll->started ? TEAM_STARTED : TEAM_READY;
         if (roll->number == number && team_name(t, 0, roll->runs, roll->run_count) == 0 &&
@@ -78,7 +79,8 @@ static bool inherit_part(struct worker *w, struct engine *e, const struct engine
     part->handle = found->handle;
     t->choices = found->choices;
     inherit_members(part, e);
-    descriptor = store_take(&control->store, "%u.team.%" PRIu64, w->engine, found->number);
+    descriptor =
+        store_take_for(&control->store, t->uid, "%u.team.%" PRIu64, w->engine, found->number);
     if (mapping_inherit(&part->area, descriptor, team_area_size(part)) < 0) {
         part->area.fd = -1;
         return false;

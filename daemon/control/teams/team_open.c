@@ -76,10 +76,12 @@ static int make_area(struct team_part *part)
         return rc;
     }
     team_area_format(part->area.base, part->count, part->team->window);
-    if (store_add(&part->team->control->store, part->area.fd, "%u.team.%" PRIu64,
-                  part->worker->engine, part->team->number))
+    if (store_add_for(&part->team->control->store, part->team->uid, part->area.fd,
+                      "%u.team.%" PRIu64, part->worker->engine, part->team->number))
         return 0;
-    fail(part->team, -ENOSPC, "as many descriptors are kept for the next process as can be");
+    fail(part->team, -ENOSPC,
+         "as many descriptors are kept for the next process as can be, or as this user may have: "
+         "free teams or contexts");
     return -ENOSPC;
 }
 
@@ -188,7 +190,9 @@ static int make_roll(struct team *t)
     roll->window = t->window;
     roll->uid = t->uid;
     snprintf(roll->job, sizeof(roll->job), "%s", t->job);
-    return store_add(&t->control->store, t->roll.fd, "roll.%" PRIu64, t->number) ? 0 : -ENOSPC;
+    return store_add_for(&t->control->store, t->uid, t->roll.fd, "roll.%" PRIu64, t->number)
+               ? 0
+               : -ENOSPC;
 }
 
 /* Opens the parts that their engines do not have. */

@@ -22,7 +22,8 @@
  *     unlocked  its engine reports that the memory for ledgers is not registered
  *     ringless  its fabric registers no ring of a ledger
  *     pausing   its engine takes no step of ending an offload while the file PWCD_ODD_FILE exists
- *     crowded   the kernel allows so few mappings that there may be 8 pairs, 7 of them one user's
+ *     crowded   the kernel allows so few mappings that there may be 8 pairs, 7 of them one user's;
+ *               and a user may have 1 KiB of names in the store
  *
  * PWCD_ODD_CONFIG names the file that this daemon reads as the system's configuration.
  *
@@ -75,6 +76,7 @@ enum {
     MINUTE_MS = 60000,
     HASTY_MS = 50,
     CROWDED = 8,
+    CROWDED_NAMES = 1024,
 };
 
 int __real_fcntl64(int fd, int command, long argument);
@@ -322,6 +324,7 @@ void __wrap_quota_open(struct control *control, bool others)
     __real_quota_open(control, others);
     if (!is_odd("crowded"))
         return;
+    control->store.user_bytes = CROWDED_NAMES;
     control->pairs_most = CROWDED;
     control->user_limits[QUOTA_PAIRS] = others ? CROWDED * 7 / 8 : UINT64_MAX;
 }

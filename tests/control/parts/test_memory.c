@@ -63,7 +63,7 @@ void __wrap_call_post(struct progress *progress, struct call *call);
 void __wrap_client_reply(struct client *c, const Pwc__ClientReply *reply, const int *descriptors,
                          uint32_t count);
 void __wrap_client_stream_resume(struct client *c);
-bool __wrap_store_add(struct store *s, int descriptor, const char *format, ...);
+bool __wrap_store_add_for(struct store *s, uint32_t uid, int descriptor, const char *format, ...);
 
 void *__wrap_calloc(size_t count, size_t size)
 {
@@ -118,7 +118,7 @@ void __wrap_client_stream_resume(struct client *c)
 {
 }
 
-bool __wrap_store_add(struct store *s, int descriptor, const char *format, ...)
+bool __wrap_store_add_for(struct store *s, uint32_t uid, int descriptor, const char *format, ...)
 {
     return t.stored++ < t.store_room;
 }

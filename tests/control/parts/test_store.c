@@ -83,13 +83,13 @@ static void test_passed_on(void)
 
 static void test_room(void)
 {
-    struct store s = {.kept = true}, none = {0};
+    struct store s = {.kept = true, .user_names = STORE_MAX, .user_bytes = STORE_BYTES}, none = {0};
     uint32_t spare = 0, n = 0;
 
     CU_ASSERT(store_add(&none, 0, "nobody keeps"));
-    CU_ASSERT(store_add_spare(&none, 0, "nobody keeps"));
+    CU_ASSERT(store_add_spare(&none, 1, 0, "nobody keeps"));
     CU_ASSERT_FALSE(store_has(&none, "nobody keeps"));
-    while (store_add_spare(&s, 0, "pair.%u.0.1.0.2", spare))
+    while (store_add_spare(&s, 1, 0, "pair.%u.0.1.0.2", spare))
         CU_ASSERT_FATAL(s.count == ++spare);
     CU_ASSERT(s.bytes <= STORE_BYTES / 2 && s.bytes + STORE_NAME_MAX > STORE_BYTES / 2);
     while (n < STORE_MAX && s.bytes + STORE_NAME_MAX <= STORE_BYTES) {
@@ -106,15 +106,71 @@ static void test_room(void)
 /* A descriptor that could not be sent to its keeper is not in the store: its owner closes it. */
 static void test_not_kept(void)
 {
-    struct store s = {.kept = true};
+    struct store s = {.kept = true, .user_names = STORE_MAX, .user_bytes = STORE_BYTES};
 
     setenv("NOTIFY_SOCKET", "/no such folder/notify", 1);
     CU_ASSERT_FALSE(store_add(&s, 0, "0.session.1"));
-    CU_ASSERT_FALSE(store_add_spare(&s, 0, "0.board.1"));
+    CU_ASSERT_FALSE(store_add_for(&s, 1, 0, "0.session.1"));
+    CU_ASSERT_FALSE(store_add_spare(&s, 1, 0, "0.board.1"));
     unsetenv("NOTIFY_SOCKET");
     CU_ASSERT_EQUAL(s.count, 0);
     CU_ASSERT_EQUAL(s.bytes, 0);
+    CU_ASSERT_EQUAL(s.user_count, 0);
     store_close(&s);
+}
+
+/* A user who has its share of names, by their number or by their bytes, gets no more until one of
+ * its names is gone; others, and the daemon itself, do. Spare names end at half of the share. The
+ * next process charges each user for what it takes over. */
+static void test_shares(void)
+{
+    enum { NAMES = 20, BYTES = 480 };
+    static const struct {
+        const char *name;
+        uint32_t fit, spare_fit;
+    } rows[] = {
+        {"%u.a", NAMES, NAMES}, /* of 4 or 5 bytes */
+        {"%02u.a-name-of-twenty-four", (BYTES - STORE_NAME_MAX) / 25 + 1,
+         (BYTES / 2 - STORE_NAME_MAX) / 25 + 1},
+    };
+
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct store s = {.kept = true, .user_names = NAMES, .user_bytes = BYTES}, next = s;
+        char name[STORE_NAME_MAX];
+        uint32_t n = 0;
+
+        while (n <= NAMES && store_add_spare(&s, 1, 0, rows[row].name, n))
+            n++;
+        CU_ASSERT_EQUAL(n, rows[row].spare_fit);
+        while (n <= NAMES && store_add_for(&s, 1, 0, rows[row].name, n))
+            n++;
+        CU_ASSERT_EQUAL(n, rows[row].fit);
+        CU_ASSERT_FALSE(store_add_spare(&s, 1, 0, "spare"));
+        CU_ASSERT(store_add_for(&s, 2, 0, "others"));
+        CU_ASSERT(store_add_spare(&s, 2, 0, "pair.others"));
+        CU_ASSERT(store_add(&s, 0, "inflight"));
+
+        pass_on(&s, &next);
+        for (uint32_t i = 0; i < n; i++) {
+            snprintf(name, sizeof(name), rows[row].name, i);
+            if (i % 2 == 0) {
+                close(store_take_for(&next, 1, "%s", name));
+            } else {
+                close(store_take(&next, "%s", name));
+                store_charge(&next, 1, "%s", name);
+                store_charge(&next, 1, "%s", name); /* is charged already */
+            }
+        }
+        CU_ASSERT_FALSE(store_add_for(&next, 1, 0, "more"));
+        CU_ASSERT(store_add_for(&next, 3, 0, "more"));
+        store_remove(&next, "%s", name);
+        CU_ASSERT(store_add_for(&next, 1, 0, "%s", name));
+        CU_ASSERT_FALSE(store_add_for(&next, 1, 0, "one too many"));
+        store_remove(&next, "more");
+        CU_ASSERT_EQUAL(next.user_count, 1);
+        store_close(&next);
+        store_close(&s);
+    }
 }
 
 static void test_inflight(void)
@@ -268,15 +324,11 @@ static void test_memberships(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"passed on", test_passed_on},
-                           {"room", test_room},
-                           {"not kept", test_not_kept},
-                           {"inflight", test_inflight},
-                           {"memberships", test_memberships},
-                           {"holdings", test_holdings},
-                           {"no roll", test_no_roll},
-                           {"counters", test_counters},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"passed on", test_passed_on}, {"room", test_room},
+                           {"not kept", test_not_kept},   {"shares", test_shares},
+                           {"inflight", test_inflight},   {"memberships", test_memberships},
+                           {"holdings", test_holdings},   {"no roll", test_no_roll},
+                           {"counters", test_counters},   CU_TEST_INFO_NULL};
 
     return suite_run("store", tests);
 }
