@@ -1,14 +1,18 @@
 /*
  * Where ranks are: a daemon as a process, and another daemon, played by the test, that knows the
  * secret. The test answers the daemon's questions with values out of range, and announces ranks on
- * a new link.
+ * a new link. One test runs again with a service manager, which the test plays, too.
  *
  *     test_peer_ranks PWCD
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "proto/session_abi.h"
 #include "tests/control/lib/good_frames.h"
@@ -20,6 +24,42 @@
 static struct daemon d; /* node 1 */
 static struct plan plan;
 static struct good_frames f;
+static int manager = -1; /* the socket that the daemon notifies */
+
+enum { WAIT_MS = 20000 };
+
+/* ---- the service manager --------------------------------------------------------------------- */
+
+static bool open_manager(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof(name);
+    char address[64];
+
+    manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (bind(manager, (struct sockaddr *)&name, sizeof(sa_family_t)) != 0 ||
+        getsockname(manager, (struct sockaddr *)&name, &size) != 0)
+        return false;
+    snprintf(address, sizeof(address), "@%.*s", (int)(size - sizeof(sa_family_t) - 1),
+             name.sun_path + 1);
+    return setenv("NOTIFY_SOCKET", address, 1) == 0;
+}
+
+/* Reads messages until one has this text. */
+static bool is_notified(const char *text)
+{
+    struct pollfd wait = {.fd = manager, .events = POLLIN};
+    char said[512];
+
+    while (poll(&wait, 1, WAIT_MS) == 1) {
+        ssize_t got = recv(manager, said, sizeof(said) - 1, 0);
+
+        said[got > 0 ? got : 0] = '\0';
+        if (strstr(said, text))
+            return true;
+    }
+    return false;
+}
 
 /* ---- answers to the daemon's questions ------------------------------------------------------- */
 
@@ -197,8 +237,8 @@ static void places_out_of_range(void)
     }
 }
 
-/* A node links, and its engine never offers a link: the bind ends after the deadline, and the log
- * says which side is missing. */
+/* A node links, and its engine never offers a link: the bind ends after the deadline, the log says
+ * which side is missing, and the service manager learns that the node is linked no more. */
 static void offers_no_link(void)
 {
     struct holdings before;
@@ -214,6 +254,8 @@ static void offers_no_link(void)
     answer_rank(&p, asked(&p), 0, WE);
     CU_ASSERT_EQUAL(ask_nothing(s, &a), -EHOSTDOWN);
     CU_ASSERT_TRUE(daemon_says(&d, "its engine offers no link"));
+    if (manager >= 0)
+        CU_ASSERT_TRUE(is_notified("1 client, 0 of 1 other nodes linked"));
     answer_close(&context);
     leave(s, &before);
     raw_peer_close(&p);
@@ -674,11 +716,16 @@ int main(int argc, char **argv)
                            {"names that are not replaced", names_not_replaced},
                            {"names out of range", names_out_of_range},
                            {"still served", still_served},
-                           CU_TEST_INFO_NULL};
+                           CU_TEST_INFO_NULL},
+                managed[] = {{"offers no link", offers_no_link}, CU_TEST_INFO_NULL};
+    int failed;
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)
         return 2;
     good_frames_init(&f);
-    return plan_run(&plan, &d, argv[1], "peer ranks", tests);
+    failed = plan_run(&plan, &d, argv[1], "peer ranks", tests);
+    if (!open_manager())
+        return 1;
+    return plan_run(&plan, &d, argv[1], "peer ranks, with a manager", managed) || failed;
 }

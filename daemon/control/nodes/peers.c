@@ -158,6 +158,19 @@ void peers_send_now(struct control *control, uint32_t node, const Pwc__PeerFrame
         peer_dial(p);
 }
 
+/* Reports the number of linked nodes to the service manager. */
+static void links_changed(struct control *control)
+{
+    uint32_t linked = 0;
+
+    for (uint32_t i = 0; i < control->node_count; i++) {
+        const struct peer *p = control->peers->table[i];
+
+        linked += i != control->node && p && p->state == PEER_LINKED;
+    }
+    service_links_changed(control, linked);
+}
+
 /* ---- dialling -------------------------------------------------------------------------------- */
 
 static void lose(struct peer *p)
@@ -179,7 +192,8 @@ void peer_give_up(struct peer *p, const char *why)
         return; /* the node is given up already */
     if (p->state == PEER_LINKED)
         peer_note_reason(p, -ETIMEDOUT, why);
-    p->state = PEER_LOST;
+    p->state = PEER_LOST; /* so that the closed link is not dialled again */
+    links_changed(p->control);
     if (p->link)
         link_close(p->link, -ETIMEDOUT, p->reason);
     if (p->dial)
@@ -336,19 +350,6 @@ take:
     p->link = link;
     uv_timer_stop(&p->retry);
     return 0;
-}
-
-/* Reports the number of linked nodes to the service manager. */
-static void links_changed(struct control *control)
-{
-    uint32_t linked = 0;
-
-    for (uint32_t i = 0; i < control->node_count; i++) {
-        const struct peer *p = control->peers->table[i];
-
-        linked += i != control->node && p && p->state == PEER_LINKED;
-    }
-    service_links_changed(control, linked);
 }
 
 /* Forgives the strangers' debt when a node has proven itself, so that nodes that start together do
