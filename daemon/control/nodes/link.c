@@ -556,10 +556,9 @@ static void vouched(struct munge_async *v)
 static void watch_silence(struct link *link)
 {
     uint64_t deadline = link->control->config->peer_deadline_ms;
-    uint64_t interval = link->control->config->keepalive_ms;
     int on = 1, one = 1, probes = 3;
     int idle = deadline < 2000 ? 1 : deadline > 3600000 ? 3600 : (int)(deadline / 1000);
-    unsigned user_timeout = (unsigned)(3 * (interval < deadline / 5 ? interval : deadline / 5));
+    unsigned user_timeout = (unsigned)(3 * config_keepalive_ms(link->control->config));
     uv_os_fd_t fd;
 
     if (uv_fileno((uv_handle_t *)&link->tcp, &fd) < 0)

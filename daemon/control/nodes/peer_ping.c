@@ -80,7 +80,8 @@ static void take_answer(struct peer_ping *b, const Pwc__Ping *frame)
     b->asked = 0;
     /* Answers that arrive together, after an interruption of the network, do not show whether the
      * progress thread has moved between them. */
-    if (now - b->answered_ns >= b->worker->control->config->keepalive_ms * UINT64_C(500000)) {
+    if (now - b->answered_ns >=
+        config_keepalive_ms(b->worker->control->config) * UINT64_C(500000)) {
         b->stuck = frame->pings == b->their_count;
         b->their_count = frame->pings;
         b->answered_ns = now;

@@ -138,6 +138,9 @@ void config_text(const struct config *config, const struct config_key *key, char
 const char *config_string(const struct config *config, const struct config_key *key);
 /* The value of a number or size. */
 uint64_t config_number(const struct config *config, const struct config_key *key);
+/* After how long a silence a peer is asked whether it lives: keepalive-ms, but at most a fifth of
+ * the deadline, which must have room for questions, answers, and a new link, too. */
+uint64_t config_keepalive_ms(const struct config *config);
 enum config_source config_source_of(const struct config *config, const char *name);
 /* The source of a value: "default", "file", "environment" or "flag"; config_place writes the place
  * in this source. */

@@ -37,6 +37,13 @@ uint64_t config_number(const struct config *config, const struct config_key *key
     return *(const uint64_t *)((const char *)config + key->offset);
 }
 
+uint64_t config_keepalive_ms(const struct config *config)
+{
+    uint64_t most = config->peer_deadline_ms / 5;
+
+    return config->keepalive_ms < most ? config->keepalive_ms : most;
+}
+
 void config_text(const struct config *config, const struct config_key *key, char *to, size_t size)
 {
     size_t length;
