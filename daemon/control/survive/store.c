@@ -15,12 +15,33 @@
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* The hash FNV-1a. */
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 2166136261u;
+
+    while (*name)
+        hash = (hash ^ (uint8_t)*name++) * 16777619u;
+    return hash & (STORE_HASHES - 1);
+}
+
 static struct stored *find(const struct store *s, const char *name)
 {
-    for (uint32_t i = 0; i < s->count; i++)
-        if (strcmp(s->table[i].name, name) == 0)
-            return &s->table[i];
-    return NULL;
+    uint32_t number = s->first[hash_of(name)];
+
+    while (number != 0 && strcmp(s->table[number - 1].name, name) != 0)
+        number = s->table[number - 1].next;
+    return number != 0 ? &s->table[number - 1] : NULL;
+}
+
+/* The place in a list that holds this number; for 0, the end of the list of this name. */
+static uint32_t *place_of(struct store *s, const char *name, uint32_t number)
+{
+    uint32_t *at = &s->first[hash_of(name)];
+
+    while (*at != number)
+        at = &s->table[*at - 1].next;
+    return at;
 }
 
 static uint32_t bytes_of(const struct stored *entry)
@@ -98,14 +119,22 @@ static struct stored *append(struct store *s, const char *name, int descriptor)
     *entry = (struct stored){.descriptor = descriptor, .uid = STORE_NOBODY};
     snprintf(entry->name, sizeof(entry->name), "%s", name);
     s->bytes += bytes_of(entry);
+    *place_of(s, entry->name, 0) = s->count;
     return entry;
 }
 
 static void forget(struct store *s, struct stored *entry)
 {
+    uint32_t number = (uint32_t)(entry - s->table) + 1;
+
     s->bytes -= bytes_of(entry);
     discharge(s, entry);
-    *entry = s->table[--s->count];
+    *place_of(s, entry->name, number) = entry->next;
+    if (number != s->count) { /* the last entry moves to this place */
+        *place_of(s, s->table[s->count - 1].name, s->count) = number;
+        *entry = s->table[s->count - 1];
+    }
+    s->count--;
 }
 
 /* ---- descriptors from the start ------------------------------------------------------------- */
@@ -149,6 +178,7 @@ void store_clear(struct store *s)
 {
     for (uint32_t i = 0; s->kept && i < s->count; i++)
         say_removed(s->table[i].name);
+    memset(s->first, 0, sizeof(s->first));
     s->count = s->user_count = 0;
     s->kept = false;
 }

@@ -40,6 +40,7 @@
 #define STORE_NOBODY   UINT32_MAX /* no user has this number */
 #define STORE_NAME_MAX 48u
 #define STORE_MAX      8192u   /* entries */
+#define STORE_HASHES   4096u   /* a power of two */
 #define STORE_BYTES    128000u /* of all names, which must fit into one environment variable */
 
 struct stored {
@@ -47,6 +48,7 @@ struct stored {
     int descriptor; /* the store closes it; once it is taken or added, its owner does */
     uint32_t uid;   /* of the user who is charged for the name; STORE_NOBODY: it is the daemon's */
     bool taken;
+    uint32_t next; /* the number of the next entry whose name has the same hash; 0: none */
 };
 
 /* A user who is charged for names. */
@@ -56,10 +58,11 @@ struct store_user {
 };
 
 struct store {
-    bool kept; /* systemd or a keeper keeps descriptors for us */
-    struct stored *table;
+    bool kept;            /* systemd or a keeper keeps descriptors for us */
+    struct stored *table; /* the entry with number n is at n - 1 */
     uint32_t count, room;
-    uint32_t bytes; /* of all names, with their separators */
+    uint32_t first[STORE_HASHES]; /* by a name's hash, the number of the first entry; 0: none */
+    uint32_t bytes;               /* of all names, with their separators */
     struct store_user *users;
     uint32_t user_count, user_room;
     uint32_t user_names, user_bytes; /* one user's share; set by quota_open */

@@ -119,6 +119,34 @@ static void test_not_kept(void)
     store_close(&s);
 }
 
+/* Names are found whichever others have gone, in the lists of equal hashes, too. */
+static void test_found_again(void)
+{
+    struct store s = {.kept = true};
+    bool is_there[STORE_HASHES] = {false};
+    uint32_t state = 1, there = 0;
+
+    for (uint32_t round = 0; round < 4 * STORE_HASHES; round++) {
+        uint32_t name = (state = state * 1664525u + 1013904223u) >> 16 & (STORE_HASHES - 1);
+
+        CU_ASSERT_EQUAL(store_has(&s, "pair.%u", name), is_there[name]);
+        if (is_there[name])
+            store_remove(&s, "pair.%u", name);
+        else
+            CU_ASSERT(store_add(&s, 0, "pair.%u", name));
+        is_there[name] = !is_there[name];
+    }
+    for (uint32_t name = 0; name < STORE_HASHES; name++) {
+        CU_ASSERT_EQUAL(store_has(&s, "pair.%u", name), is_there[name]);
+        there += is_there[name];
+        store_remove(&s, "pair.%u", name);
+    }
+    CU_ASSERT(there > STORE_HASHES / 4);
+    CU_ASSERT_EQUAL(s.count, 0);
+    CU_ASSERT_EQUAL(s.bytes, 0);
+    store_close(&s);
+}
+
 /* A user who has its share of names, by their number or by their bytes, gets no more until one of
  * its names is gone; others, and the daemon itself, do. Spare names end at half of the share. The
  * next process charges each user for what it takes over. */
@@ -324,11 +352,17 @@ static void test_memberships(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"passed on", test_passed_on}, {"room", test_room},
-                           {"not kept", test_not_kept},   {"shares", test_shares},
-                           {"inflight", test_inflight},   {"memberships", test_memberships},
-                           {"holdings", test_holdings},   {"no roll", test_no_roll},
-                           {"counters", test_counters},   CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"passed on", test_passed_on},
+                           {"room", test_room},
+                           {"not kept", test_not_kept},
+                           {"found again", test_found_again},
+                           {"shares", test_shares},
+                           {"inflight", test_inflight},
+                           {"memberships", test_memberships},
+                           {"holdings", test_holdings},
+                           {"no roll", test_no_roll},
+                           {"counters", test_counters},
+                           CU_TEST_INFO_NULL};
 
     return suite_run("store", tests);
 }
