@@ -61,7 +61,6 @@
 #include "daemon/control/threads/call.h"
 #include "shm_ring/clock.h"
 #include "daemon/control/nodes/credential.h"
-#include "daemon/engine/peer/rings.h"
 #include "daemon/peering/handshake.h"
 #include "daemon/control/threads/progress.h"
 #include "daemon/control/start/secret.h"
