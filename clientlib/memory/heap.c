@@ -3,7 +3,10 @@
 
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <unistd.h>
+#include "clientlib/memory/maps.h"
+#include "clientlib/memory/populate.h"
 
 /* A bit of an entry of pagemap: the page is a file's. The moved pages are a segment's, which is a
  * file; other pages of the heap are anonymous. */
@@ -14,18 +17,23 @@ int heap_open_list(void)
     return open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
 }
 
-/* The entry shows only a page that is mapped. */
-__attribute__((no_sanitize("address", "thread"), noinline)) static void map_page(const void *at)
+/* Reads the entry of a page, which shows only a page that is mapped. A read would not do to map it:
+ * it may map the kernel's huge page of zeros, which counts as a file's. The kernel does the write,
+ * because the program may have made the page read-only. */
+static bool read_entry(int list, uintptr_t at, uint64_t *entry)
 {
-    (void)*(const volatile uint8_t *)at;
+    uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = at / size;
+
+    return madvise((void *)(page * size), size, MADV_POPULATE_WRITE) == 0 &&
+           pread(list, entry, sizeof(*entry), (off_t)(page * sizeof(*entry))) == sizeof(*entry);
 }
 
 bool heap_page_is_moved(int list, const void *at)
 {
-    uintptr_t page = (uintptr_t)at >> __builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
-    uint64_t entry = 0;
+    struct maps_line line;
+    uint64_t entry;
 
-    map_page(at);
-    return pread(list, &entry, sizeof(entry), (off_t)(page * sizeof(entry))) == sizeof(entry) &&
-           entry & ENTRY_OF_FILE;
+    if (read_entry(list, (uintptr_t)at, &entry))
+        return entry & ENTRY_OF_FILE;
+    return maps_find((uintptr_t)at, &line) > 0 && line.shared;
 }

@@ -15,8 +15,11 @@
 
 /* A descriptor of the kernel's list of pages, or -1. The caller closes it. */
 int heap_open_list(void);
-/* Whether the page of this address is a moved one. Reads the byte there, and makes one system call.
- * False where the kernel gives no answer. */
+/*
+ * Whether the page of this address is a moved one. Makes two system calls. The list of mappings
+ * answers, more slowly, where the program has made the page read-only, and before Linux 5.14.
+ * False where the kernel gives no answer.
+ */
 bool heap_page_is_moved(int list, const void *at);
 
 #endif

@@ -91,3 +91,17 @@ int maps_next(struct maps *maps, struct maps_line *line)
             return (int)got;
     }
 }
+
+int maps_find(uintptr_t at, struct maps_line *line)
+{
+    struct maps maps;
+    int rc = maps_open(&maps);
+
+    if (rc < 0)
+        return rc;
+    do
+        rc = maps_next(&maps, line);
+    while (rc > 0 && line->end <= at);
+    maps_close(&maps);
+    return rc > 0 ? line->start <= at : rc;
+}

@@ -34,4 +34,7 @@ void maps_close(struct maps *maps);
 /* The next mapping, by ascending address: 1, 0 at the end, or a negative errno. */
 int maps_next(struct maps *maps, struct maps_line *line);
 
+/* The mapping that has this address: 1, 0 if none has it, or why the list cannot be read. */
+int maps_find(uintptr_t at, struct maps_line *line);
+
 #endif

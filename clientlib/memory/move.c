@@ -10,14 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "clientlib/memory/maps.h"
+#include "clientlib/memory/populate.h"
 #include "clientlib/memory/raw.h"
 #include "clientlib/memory/touched.h"
 #include "shm_ring/mapping.h"
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ  22 /* since Linux 5.14 */
-#define MADV_POPULATE_WRITE 23
-#endif
 
 enum {
     ATTEMPTS = 16,

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
+#include "clientlib/memory/populate.h"
 
 #define FIRST_LENGTH (UINT64_C(4) << 20)
 #define LENGTH_MAX   (UINT64_C(64) << 20) /* a longer segment is for one region only */

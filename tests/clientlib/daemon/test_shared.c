@@ -332,6 +332,56 @@ static void test_operations_where_the_heap_shrank(void)
     world_free(w);
 }
 
+/* A put and a get of memory whose first touch is the library's look at it. */
+static void look_first(struct world *w, uint8_t *get_to, const uint8_t *put_from)
+{
+    fill(w->memory, BIG, 7);
+    CU_ASSERT_EQUAL(get(w, 0, get_to, BIG, 1, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, get_to, BIG), 0);
+    CU_ASSERT_EQUAL(put(w, 0, put_from, BIG, 2, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 2, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, put_from, BIG), 0);
+}
+
+/* Where the program asks for huge pages, the first read of ordinary memory maps the kernel's huge
+ * page of zeros, which the list of pages shows as a file's, like a moved page. Operations on memory
+ * that has left the region reach what the program sees there all the same, and neither these nor
+ * operations on moved memory need the right to write. */
+static void test_huge_pages_where_the_heap_shrank(void)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    struct world *w = open_world();
+    size_t room = 4 * HUGE_PAGE;
+    uint8_t *from = sbrk((intptr_t)room), *at;
+    unsigned executed;
+    pwc_region *region;
+
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(from, (void *)-1);
+    at = from + (-(uintptr_t)from & (HUGE_PAGE - 1));
+    fill(from, room, 5);
+    CU_ASSERT_EQUAL_FATAL(share(w, from, room, PWC_REMOTE_RW, &region), 0);
+    CU_ASSERT_EQUAL(mprotect(at, HUGE_PAGE, PROT_READ), 0);
+    executed = fake_executed(&w->daemon);
+    CU_ASSERT_EQUAL(put(w, 0, at, BIG, 3, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 3, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, at, BIG), 0);
+    CU_ASSERT_EQUAL(fake_executed(&w->daemon), executed + 1); /* still without a copy */
+    CU_ASSERT_EQUAL(mprotect(at, HUGE_PAGE, PROT_READ | PROT_WRITE), 0);
+
+    if (sbrk(0) == from + room) { /* the heap has not grown meanwhile */
+        CU_ASSERT_PTR_NOT_EQUAL(sbrk(-(intptr_t)room), (void *)-1);
+        CU_ASSERT_PTR_NOT_EQUAL(sbrk((intptr_t)room), (void *)-1);
+    }
+    (void)madvise(at, 3 * HUGE_PAGE, MADV_HUGEPAGE); /* a kernel without such pages refuses */
+    look_first(w, at, at + HUGE_PAGE);
+    CU_ASSERT_EQUAL(mprotect(at + 2 * HUGE_PAGE, HUGE_PAGE, PROT_READ), 0);
+    look_first(w, at, at + 2 * HUGE_PAGE);
+    CU_ASSERT_EQUAL(mprotect(at + 2 * HUGE_PAGE, HUGE_PAGE, PROT_READ | PROT_WRITE), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    world_free(w);
+}
+
 static unsigned descriptors(void)
 {
     DIR *directory = opendir("/proc/self/fd");
@@ -415,6 +465,7 @@ int main(void)
         {"pages that are gone", test_pages_that_are_gone},
         {"a heap that shrinks", test_heap_that_shrinks},
         {"operations where the heap shrank", test_operations_where_the_heap_shrank},
+        {"huge pages where the heap shrank", test_huge_pages_where_the_heap_shrank},
         {"descriptors", test_descriptors},
         {"operations", test_operations},
         CU_TEST_INFO_NULL,
