@@ -1,6 +1,7 @@
 /* Owns nothing: looks at pages of the heap (heap.h). Thread: any. */
 #include "clientlib/memory/heap.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -14,7 +15,9 @@
 
 int heap_open_list(void)
 {
-    return open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
+    int list = open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
+
+    return list < 0 ? -errno : list;
 }
 
 /* Reads the entry of a page, which shows only a page that is mapped. A read would not do to map it:

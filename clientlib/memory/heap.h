@@ -13,12 +13,13 @@
 
 #include <stdbool.h>
 
-/* A descriptor of the kernel's list of pages, or -1. The caller closes it. */
+/* A descriptor of the kernel's list of pages, which the caller closes, or why it cannot be opened.
+ */
 int heap_open_list(void);
 /*
  * Whether the page of this address is a moved one. Makes two system calls. The list of mappings
- * answers, more slowly, where the program has made the page read-only, and before Linux 5.14.
- * False where the kernel gives no answer.
+ * answers, more slowly, where the program has made the page read-only, before Linux 5.14, and where
+ * `list` is negative: the kernel has no list of pages. False where the kernel gives no answer.
  */
 bool heap_page_is_moved(int list, const void *at);
 

@@ -29,8 +29,13 @@ void span_table_destroy(struct span_table *spans)
 
 int span_table_add(struct span_table *spans, const struct span *span)
 {
-    if (span->heap && spans->heap_list < 0)
-        spans->heap_list = heap_open_list();
+    if (span->heap && spans->heap_list < 0) {
+        int list = heap_open_list();
+
+        if (list == -EMFILE || list == -ENFILE || list == -ENOMEM)
+            return list;
+        spans->heap_list = list;
+    }
     return versioned_add(&spans->table, span, overlap);
 }
 

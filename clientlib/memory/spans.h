@@ -28,7 +28,7 @@ struct span {
 
 struct span_table {
     struct versioned_table table;
-    _Atomic int heap_list; /* of heap.h, once a span has `heap`; else -1 */
+    _Atomic int heap_list; /* of heap.h, once a span has `heap`; negative: there is none */
 };
 
 struct span_view {
@@ -37,7 +37,8 @@ struct span_view {
 
 void span_table_init(struct span_table *spans);
 void span_table_destroy(struct span_table *spans);
-/* -EEXIST: the span overlaps another; -ENOMEM. */
+/* -EEXIST: the span overlaps another; -ENOMEM; -EMFILE, -ENFILE: no descriptor for the list of
+ * pages. */
 int span_table_add(struct span_table *spans, const struct span *span);
 void span_table_remove(struct span_table *spans, uintptr_t start);
 

@@ -48,7 +48,7 @@ enum tract_overlap tracts_overlap(const struct tracts *tracts, uintptr_t start, 
 /*
  * Moves whole pages, which the caller has checked (movable.h) and which no tract has, and counts
  * one region. On failure nothing has changed: -EEXIST (the pages overlap a region with a copy),
- * -ENOMEM, errors of segment_request and move_in. Blocks.
+ * -ENOMEM, -EMFILE, -ENFILE, errors of segment_request and move_in. Blocks.
  */
 int tract_make(struct tracts *tracts, uintptr_t start, size_t length, struct tract **out);
 

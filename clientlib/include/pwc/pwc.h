@@ -338,7 +338,8 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
  * of another region, or is registered with other rights or flags; -EINVAL: no memory, unknown
  * rights or flags, memory that cannot be moved, or a copy above the daemon's bounce_max (4 MiB);
  * -ENOTSUP: rights without PWC_MOVE or PWC_SHARE; -EDQUOT: more memory, segments or regions than
- * the client or its user may have. pwc_error_text says why memory cannot be moved.
+ * the client or its user may have; -EMFILE, -ENFILE: no descriptor is left, of which memory that is
+ * moved takes one or two; -ENOMEM. pwc_error_text says why memory cannot be moved.
  *
  * Without flags the region is local only: `rights` must be 0. The daemon does not reach the memory
  * itself, but a single copy of it, which all puts and gets of the region share:

@@ -3,15 +3,39 @@
 #include <CUnit/CUnit.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include "pwc/vector.h"
 #include "tests/clientlib/daemon/client_world.h"
+#include "tests/count.h"
 #include "tests/suite.h"
 
 enum { PAGES = 8 };
+
+/* The error that the kernel gives where the library opens the list of pages; 0: none. */
+static int list_error;
+
+/* In place of the C library's, for the library's calls too. */
+int open64(const char *path, int flags, ...)
+{
+    va_list rest;
+    mode_t mode;
+
+    va_start(rest, flags);
+    mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    if (list_error && strcmp(path, "/proc/thread-self/pagemap") == 0) {
+        errno = list_error;
+        return -1;
+    }
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
 
 /* The last region that the daemon was asked for, and the errors with which it refuses segments and
  * regions. */
@@ -382,6 +406,44 @@ static void test_huge_pages_where_the_heap_shrank(void)
     world_free(w);
 }
 
+/* Where the list of pages cannot be opened for want of a descriptor or memory, memory of the heap
+ * is not shared. A kernel without the list has another, so that memory is shared there, and serves
+ * calls that work on regions alone. */
+static void test_no_list_of_pages(void)
+{
+    static const struct {
+        int error, result;
+    } rows[] = {
+        {EMFILE, -EMFILE}, {ENFILE, -ENFILE}, {ENOMEM, -ENOMEM}, {ENOENT, 0}, {EACCES, 0},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct world *w = open_world();
+        size_t room = 4 * BIG;
+        uint8_t *from = sbrk((intptr_t)room);
+        struct pwc_piece list[] = {{0, from, BIG}, {2 * BIG, from + 2 * BIG, BIG}};
+        pwc_region *region;
+
+        CU_ASSERT_PTR_NOT_EQUAL_FATAL(from, (void *)-1);
+        list_error = rows[i].error;
+        CU_ASSERT_EQUAL(share(w, from, room, PWC_REMOTE_RW, &region), rows[i].result);
+        CU_ASSERT_EQUAL(w->daemon.segments_open, rows[i].result < 0 ? 1 : 2);
+        if (rows[i].result < 0) {
+            list_error = 0;
+            CU_ASSERT_EQUAL_FATAL(share(w, from, room, PWC_REMOTE_RW, &region), 0);
+        }
+        fill(w->memory, room, 5);
+        CU_ASSERT_EQUAL_FATAL(
+            pwc_getv(w->remote, list, 2, pwc_cid_u64(1), PWC_CID_NONE, PWC_NO_RCE), 0);
+        (void)expect(w, PWC_LOCAL, 1, 0);
+        CU_ASSERT_EQUAL(memcmp(from, w->memory, BIG), 0);
+        CU_ASSERT_EQUAL(memcmp(from + 2 * BIG, w->memory + 2 * BIG, BIG), 0);
+        list_error = 0;
+        CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+        world_free(w);
+    }
+}
+
 static unsigned descriptors(void)
 {
     DIR *directory = opendir("/proc/self/fd");
@@ -466,6 +528,7 @@ int main(void)
         {"a heap that shrinks", test_heap_that_shrinks},
         {"operations where the heap shrank", test_operations_where_the_heap_shrank},
         {"huge pages where the heap shrank", test_huge_pages_where_the_heap_shrank},
+        {"no list of pages", test_no_list_of_pages},
         {"descriptors", test_descriptors},
         {"operations", test_operations},
         CU_TEST_INFO_NULL,
