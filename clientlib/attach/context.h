@@ -81,6 +81,7 @@ struct context_binds {
     struct bind *first, *last; /* in the order of their deadlines */
     uint32_t count;
     struct daemon_mailbox mailbox; /* open from the first bind on */
+    bool watched; /* the descriptor of pwc_fd is readable for answers (attach/descriptor.h) */
 };
 
 /* The call that waits now. */

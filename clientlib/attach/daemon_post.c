@@ -148,15 +148,6 @@ int daemon_post(struct daemon_mailbox *mailbox, struct daemon_post *post)
     return rc;
 }
 
-static void silence(struct daemon_mailbox *mailbox)
-{
-    eventfd_t count;
-
-    if (mailbox->rung)
-        (void)eventfd_read(mailbox->bell, &count);
-    mailbox->rung = false;
-}
-
 struct daemon_post *daemon_collect(struct daemon_mailbox *mailbox)
 {
     struct daemon_link *link = mailbox->link;
@@ -171,10 +162,21 @@ struct daemon_post *daemon_collect(struct daemon_mailbox *mailbox)
     post = mailbox->answered.first;
     if (post)
         take_out(&mailbox->answered, post);
-    if (!mailbox->answered.first)
-        silence(mailbox);
     pthread_mutex_unlock(&link->lock);
     return post;
+}
+
+void daemon_mailbox_silence(struct daemon_mailbox *mailbox)
+{
+    struct daemon_link *link = mailbox->link;
+    eventfd_t count;
+
+    pthread_mutex_lock(&link->lock);
+    if (mailbox->rung && !mailbox->answered.first) {
+        (void)eventfd_read(mailbox->bell, &count);
+        mailbox->rung = false;
+    }
+    pthread_mutex_unlock(&link->lock);
 }
 
 bool daemon_withdraw(struct daemon_post *post)

@@ -26,7 +26,7 @@
 struct daemon_mailbox {
     struct daemon_link *link;
     struct daemon_posts answered;
-    int bell; /* eventfd; readable while `answered` has posts that daemon_collect has not taken */
+    int bell; /* eventfd; readable from an answer on, up to daemon_mailbox_silence */
     bool rung;
 };
 
@@ -59,6 +59,8 @@ void daemon_mailbox_close(struct daemon_mailbox *mailbox);
 int daemon_post(struct daemon_mailbox *mailbox, struct daemon_post *post);
 /* Takes a post that has ended, or NULL, without waiting. */
 struct daemon_post *daemon_collect(struct daemon_mailbox *mailbox);
+/* Silences the bell, unless daemon_collect has left posts. */
+void daemon_mailbox_silence(struct daemon_mailbox *mailbox);
 /* Gives a post up. True: the daemon had not answered; if a late answer brings a remote or another
  * thing, the library gives that back (late.h). False: the post has ended already, and
  * daemon_collect will return it. */

@@ -18,7 +18,7 @@ int descriptor_watch_answers(struct pwc_ctx *ctx)
     int link = ctx->client->link.frames.fd;
     int rc;
 
-    if (ctx->descriptor < 0)
+    if (ctx->descriptor < 0 || ctx->binds.watched)
         return 0;
     rc = watch(ctx->descriptor, link);
     if (rc == 0) {
@@ -26,15 +26,17 @@ int descriptor_watch_answers(struct pwc_ctx *ctx)
         if (rc < 0)
             (void)epoll_ctl(ctx->descriptor, EPOLL_CTL_DEL, link, NULL);
     }
+    ctx->binds.watched = rc == 0;
     return rc;
 }
 
 void descriptor_forget_answers(struct pwc_ctx *ctx)
 {
-    if (ctx->descriptor < 0)
+    if (!ctx->binds.watched)
         return;
     (void)epoll_ctl(ctx->descriptor, EPOLL_CTL_DEL, ctx->client->link.frames.fd, NULL);
     (void)epoll_ctl(ctx->descriptor, EPOLL_CTL_DEL, ctx->binds.mailbox.bell, NULL);
+    ctx->binds.watched = false;
 }
 
 int descriptor_of(struct pwc_ctx *ctx)

@@ -12,8 +12,8 @@ struct pwc_ctx;
 
 /* The descriptor, made at the first call; -EMFILE, -ENFILE, -ENOMEM, -ENOSPC. */
 int descriptor_of(struct pwc_ctx *ctx);
-/* Called when the first bind begins, and when no bind is under way any more. Without a descriptor
- * these do nothing. 0, or an error as above. */
+/* Called when a bind begins, and when a probe arms the descriptor with no bind under way. Without a
+ * descriptor these do nothing. 0, or an error as above. */
 int descriptor_watch_answers(struct pwc_ctx *ctx);
 void descriptor_forget_answers(struct pwc_ctx *ctx);
 

@@ -82,14 +82,13 @@ static struct bind *make(struct pwc_remote *remote, const pwc_cid *lid, struct p
     return b;
 }
 
-/* Opens the mailbox for the context's first bind, and watches for answers when no other bind is
- * under way. */
+/* Opens the mailbox for the context's first bind, and watches for answers. */
 static int prepare(struct pwc_ctx *ctx)
 {
     struct context_binds *binds = &ctx->binds;
     int rc = binds->mailbox.link ? 0 : daemon_mailbox_open(&binds->mailbox, &ctx->client->link);
 
-    return rc == 0 && !binds->first ? descriptor_watch_answers(ctx) : rc;
+    return rc == 0 ? descriptor_watch_answers(ctx) : rc;
 }
 
 static int start(struct pwc_ctx *ctx, struct pwc_remote *remote, const pwc_cid *lid,
@@ -107,16 +106,13 @@ static int start(struct pwc_ctx *ctx, struct pwc_remote *remote, const pwc_cid *
         goto release;
     rc = daemon_post(&ctx->binds.mailbox, &b->post);
     if (rc < 0)
-        goto forget;
+        goto release;
     enlist(ctx, b);
     remote->bind = b;
     if (request)
         request_begin(request);
     return 0;
 
-forget:
-    if (!ctx->binds.first)
-        descriptor_forget_answers(ctx);
 release:
     if (b->event)
         channel_own_release(&ctx->channel, (uint32_t)lid->size);
@@ -187,8 +183,6 @@ static void end(struct bind *b, int status)
     }
     report(ctx, b, status);
     free(b);
-    if (!ctx->binds.first)
-        descriptor_forget_answers(ctx);
 }
 
 static struct bind *bind_of(struct daemon_post *post)
@@ -218,6 +212,9 @@ void binds_take(struct pwc_ctx *ctx)
     while ((post = daemon_collect(&ctx->binds.mailbox)) != NULL)
         end(bind_of(post), post->call.result);
     end_late(ctx);
+    /* The program may poll before its next probe, which then has to find what has ended here. */
+    if (!ctx->channel.neighbours.polled)
+        daemon_mailbox_silence(&ctx->binds.mailbox);
 }
 
 void binds_cancel(struct pwc_remote *remote)

@@ -84,6 +84,8 @@ static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, st
 
     while (rc == 0) {
         wake_socket_read(ctx);
+        if (!ctx->binds.first)
+            descriptor_forget_answers(ctx);
         if (wait_arm(ctx, DOORBELL_FD, wait_taken_too(kinds)) == 0) {
             ctx->channel.neighbours.polled = true;
             break;

@@ -156,6 +156,52 @@ static void test_descriptor(void)
     }
 }
 
+/* A test of another request, between a probe that has found nothing and the poll, takes the answer
+ * to a bind. The descriptor stays readable up to the next probe, whether the bind ends with an
+ * event or with a request, and whether or not another bind is under way. */
+static void test_descriptor_after_test(void)
+{
+    for (unsigned row = 0; row < 4; row++) {
+        bool event = row & 1, more = row & 2;
+        struct stage *s = stage_new(false);
+        struct pollfd readable = {.fd = pwc_fd(s->a), .events = POLLIN};
+        pwc_request *held, *ended;
+        struct pwc_event got;
+        pwc_remote *to;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_request_create(s->a, &held), 0);
+        CU_ASSERT_EQUAL_FATAL(pwc_request_create(s->a, &ended), 0);
+        fake_hold(&s->w->daemon, true);
+        CU_ASSERT_EQUAL(operation_put(s->w, s->w->remote, 0, pwc_cid_request(held)), 0);
+        script.shut = true;
+        CU_ASSERT_EQUAL(pwc_bind_start(s->a, pwc_ctx_peer(s->b), NULL,
+                                       event ? pwc_cid_u64(7) : pwc_cid_request(ended), &to),
+                        0);
+        wait_for(&script.binds, 1);
+        CU_ASSERT_EQUAL(pwc_probe(s->a, PWC_ANY, PWC_LOCAL, &got), 0);
+        CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
+        script.shut = false;
+        CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS), 1);
+        script.shut = true;
+        if (more)
+            (void)start(s, 8);
+        for (unsigned i = 0; i < 2; i++)
+            CU_ASSERT_EQUAL(pwc_test(held, NULL), 0);
+        CU_ASSERT_EQUAL(poll(&readable, 1, 0), 1);
+        CU_ASSERT_EQUAL(pwc_probe(s->a, PWC_ANY, PWC_LOCAL, &got), event);
+        CU_ASSERT_TRUE(!event || (got.op == PWC_OP_BIND && got.id == 7));
+        CU_ASSERT_EQUAL(pwc_test(ended, NULL), 1);
+        CU_ASSERT_EQUAL(pwc_probe(s->a, PWC_ANY, PWC_LOCAL, &got), 0);
+        CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
+        script.shut = false;
+        fake_hold(&s->w->daemon, false);
+        if (more)
+            (void)expect_bind(s, 8, 0);
+        (void)expect_end(held, 0, 1);
+        stage_free(s);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -164,6 +210,7 @@ int main(void)
         {"sleepers", test_sleepers},
         {"a wait for a counter", test_counter_wakes},
         {"the descriptor", test_descriptor},
+        {"the descriptor after a test", test_descriptor_after_test},
         CU_TEST_INFO_NULL,
     };
 

@@ -410,8 +410,8 @@ static void *call_from_thread(void *context)
     return (void *)(intptr_t)call_done(context);
 }
 
-/* The bell rings for an answer that another thread has read, and no longer rings once it is
- * collected. */
+/* The bell rings for an answer that another thread has read. Only when the answer is collected can
+ * the bell be silenced. */
 static void test_other_reader(void)
 {
     struct desk *d = desk_new();
@@ -430,7 +430,11 @@ static void test_other_reader(void)
     CU_ASSERT_TRUE_FATAL(next_request(d, &seen));
     answer(d, id, 6);
     CU_ASSERT_EQUAL_FATAL(poll(&bell, 1, WAIT_MS), 1);
+    daemon_mailbox_silence(&d->mailbox);
+    CU_ASSERT_EQUAL(poll(&bell, 1, 0), 1);
     expect_end(d, 0, 0);
+    CU_ASSERT_EQUAL(poll(&bell, 1, 0), 1);
+    daemon_mailbox_silence(&d->mailbox);
     CU_ASSERT_EQUAL(poll(&bell, 1, 0), 0);
     answer_done(d, seen.id);
     pthread_join(thread, &result);
