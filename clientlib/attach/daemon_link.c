@@ -277,16 +277,26 @@ void daemon_link_forget(struct daemon_link *link, struct daemon_call *call)
     *at = call->next;
 }
 
-int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request)
+static int send_until(struct daemon_link *link, Pwc__ClientRequest *request, int64_t deadline)
 {
     int rc;
 
     pthread_mutex_lock(&link->lock);
     rc = link->over;
     if (rc == 0)
-        rc = daemon_link_send(link, request, deadline_after_ms(link->timeout_ms));
+        rc = daemon_link_send(link, request, deadline);
     pthread_mutex_unlock(&link->lock);
     return rc;
+}
+
+int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request)
+{
+    return send_until(link, request, deadline_after_ms(link->timeout_ms));
+}
+
+int daemon_try_to_send(struct daemon_link *link, Pwc__ClientRequest *request)
+{
+    return send_until(link, request, 0);
 }
 
 /* The three forms of daemon_call. `meanwhile` NULL: the caller has no work. */

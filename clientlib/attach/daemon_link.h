@@ -102,6 +102,8 @@ int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
                           const struct daemon_meanwhile *meanwhile);
 /* Sends a request without waiting for its reply: 0, or why it cannot be sent. */
 int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request);
+/* As daemon_send; -ETIMEDOUT: the socket has no room now. */
+int daemon_try_to_send(struct daemon_link *link, Pwc__ClientRequest *request);
 
 /*
  * As daemon_call, for a request that may be carried out twice. A daemon that was restarted

@@ -11,7 +11,7 @@
 /* Sends a bind, and waits for its answer. Then takes the answers to binds that were started before:
  * the daemon sends a pair only once, with the first answer that needs it, so an earlier answer may
  * bring the pair that this bind needs. */
-static int ask(struct pwc_remote *remote, struct bind_answer *out)
+static int ask_once(struct pwc_remote *remote, struct bind_answer *out)
 {
     struct bind_request r;
     int rc;
@@ -22,6 +22,13 @@ static int ask(struct pwc_remote *remote, struct bind_answer *out)
     if (rc == 0)
         binds_progress(remote->ctx);
     return rc;
+}
+
+static int ask(struct pwc_remote *remote, struct bind_answer *out)
+{
+    int rc = ask_once(remote, out);
+
+    return rc == 0 && bind_is_to_be_asked_again(remote->ctx, out) ? ask_once(remote, out) : rc;
 }
 
 int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote **out)

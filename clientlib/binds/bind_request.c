@@ -77,16 +77,38 @@ void bind_adopt(struct pwc_remote *remote, struct bind_answer *answer)
     series_adopt(ctx, remote);
 }
 
-void bind_give_back(struct pwc_ctx *ctx, struct bind_answer *answer)
+/* The request that ends a bound remote, which points into `unbind`. */
+static Pwc__ClientRequest end_of(const struct pwc_ctx *ctx, const struct bind_answer *answer,
+                                 Pwc__Unbind *unbind)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
-    Pwc__Unbind unbind = PWC__UNBIND__INIT;
+
+    pwc__unbind__init(unbind);
+    unbind->pair = answer->way.fresh ? answer->way.number : 0;
+    unbind->session = ctx->session;
+    unbind->remote = answer->handle;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
+    request.unbind = unbind;
+    return request;
+}
+
+void bind_give_back(struct pwc_ctx *ctx, struct bind_answer *answer)
+{
+    Pwc__Unbind unbind;
+    Pwc__ClientRequest request = end_of(ctx, answer, &unbind);
 
     direct_way_drop(&answer->way);
-    unbind.pair = answer->way.fresh ? answer->way.number : 0;
-    unbind.session = ctx->session;
-    unbind.remote = answer->handle;
-    request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
-    request.unbind = &unbind;
     (void)daemon_end(&ctx->client->link, &request);
+}
+
+bool bind_is_to_be_asked_again(struct pwc_ctx *ctx, struct bind_answer *answer)
+{
+    Pwc__Unbind unbind;
+    Pwc__ClientRequest request = end_of(ctx, answer, &unbind);
+
+    if (!direct_way_is_lost(ctx, &answer->way) ||
+        daemon_try_to_send(&ctx->client->link, &request) < 0)
+        return false;
+    direct_way_drop(&answer->way);
+    return true;
 }

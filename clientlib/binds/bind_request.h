@@ -35,5 +35,8 @@ int bind_accept(void *answer, const Pwc__ClientReply *reply, int *fds, int fd_co
 void bind_adopt(struct pwc_remote *remote, struct bind_answer *answer);
 /* Ends a remote at the daemon that is not needed. Blocks. */
 void bind_give_back(struct pwc_ctx *ctx, struct bind_answer *answer);
+/* Whether the answer names a pair that is lost (direct_way_is_lost); if so, has given the remote
+ * back. The next answer comes from a daemon that knows so, and brings a new pair. Never blocks. */
+bool bind_is_to_be_asked_again(struct pwc_ctx *ctx, struct bind_answer *answer);
 
 #endif

@@ -19,6 +19,7 @@ struct bind {
     struct pwc_remote *remote;
     struct bind *next, *previous; /* in context_binds */
     int64_t deadline;
+    bool again;   /* the bind was asked once more */
     bool event;   /* the bind ends with an event, for which room is held; else with a request */
     pwc_cid lid;  /* the event's id, or request_cid */
     uint8_t id[]; /* the bytes of `lid` */
@@ -190,6 +191,16 @@ static struct bind *bind_of(struct daemon_post *post)
     return (struct bind *)(void *)((uint8_t *)post - offsetof(struct bind, post));
 }
 
+/* Whether the bind was asked once more, instead of ending with its answer. */
+static bool ask_again(struct pwc_ctx *ctx, struct bind *b)
+{
+    if (b->post.call.result < 0 || b->again || !bind_is_to_be_asked_again(ctx, &b->answer))
+        return false;
+    b->again = true;
+    b->post.call.result = daemon_post(&ctx->binds.mailbox, &b->post);
+    return b->post.call.result == 0;
+}
+
 /* Ends binds whose deadline has passed. */
 static void end_late(struct pwc_ctx *ctx)
 {
@@ -210,7 +221,8 @@ void binds_take(struct pwc_ctx *ctx)
     struct daemon_post *post;
 
     while ((post = daemon_collect(&ctx->binds.mailbox)) != NULL)
-        end(bind_of(post), post->call.result);
+        if (!ask_again(ctx, bind_of(post)))
+            end(bind_of(post), post->call.result);
     end_late(ctx);
     /* The program may poll before its next probe, which then has to find what has ended here. */
     if (!ctx->channel.neighbours.polled)
@@ -219,12 +231,11 @@ void binds_take(struct pwc_ctx *ctx)
 
 void binds_cancel(struct pwc_remote *remote)
 {
-    struct bind *b = remote->bind;
-
-    if (daemon_withdraw(&b->post))
-        end(b, -ECANCELED);
-    else
-        binds_take(remote->ctx);
+    while (remote->bind)
+        if (daemon_withdraw(&remote->bind->post))
+            end(remote->bind, -ECANCELED);
+        else
+            binds_take(remote->ctx);
 }
 
 void binds_withdraw(struct pwc_ctx *ctx)

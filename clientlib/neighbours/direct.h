@@ -50,6 +50,9 @@ struct direct_way {
 void direct_way_take(struct direct_way *way, const Pwc__Pair *pair, int *fds, int fd_count);
 /* Closes what `way` still holds. */
 void direct_way_drop(struct direct_way *way);
+/* Whether the way leads over a pair that the context does not have: the pair came with the answer
+ * to a bind that was given up, and that answer's end (late.h) was not yet at the daemon. */
+bool direct_way_is_lost(const struct pwc_ctx *ctx, const struct direct_way *way);
 /* Opens the way for a new remote, and takes the descriptors of `way`. If this fails, the remote's
  * operations go through the daemon. */
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way);

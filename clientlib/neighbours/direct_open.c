@@ -153,6 +153,15 @@ static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
             lead(other, pair);
 }
 
+bool direct_way_is_lost(const struct pwc_ctx *ctx, const struct direct_way *way)
+{
+    const struct direct_pair *pair = ctx->channel.neighbours.ours;
+
+    while (pair && pair->number != way->number)
+        pair = pair->next;
+    return way->present && !way->fresh && !pair;
+}
+
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way)
 {
     struct direct_pair *pair = NULL;

@@ -256,10 +256,12 @@ static void test_unbind_under_way(void)
 }
 
 /* A bind that is given up, by the program or by the timeout, takes no direct path away: the next
- * bind of that neighbour has one. */
+ * bind of that neighbour has one, whether its caller waits or not. The daemon answers it before it
+ * knows that the pair was given up, so the library asks once more. */
 static void test_pair_given_up(void)
 {
-    for (unsigned late = 0; late < 2; late++) {
+    for (unsigned row = 0; row < 4; row++) {
+        bool late = row & 1, started = row & 2;
         struct stage *s = stage_new(true);
         unsigned executed;
         pwc_remote *to;
@@ -274,17 +276,44 @@ static void test_pair_given_up(void)
         world_limit(s->w, WAIT_MS);
         script.shut = false;
         wait_for(&script.binds, 1);
-        CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
-        wait_for(&script.unbinds, 1);
-        CU_ASSERT_EQUAL(pwc_unbind(to), 0);
-        CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
+        if (started) {
+            to = start(s, 3);
+            (void)expect_bind(s, 3, 0);
+        } else {
+            CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
+        }
+        CU_ASSERT_EQUAL(script.binds, 3);
+        CU_ASSERT_EQUAL(script.unbinds, 2);
         CU_ASSERT_EQUAL(pwc_probe(s->b, PWC_ANY, 0, &(struct pwc_event){0}), 0); /* maps the pair */
         executed = fake_executed(&s->w->daemon);
         CU_ASSERT_EQUAL(operation_put(s->w, to, 0, pwc_cid_u64(2)), 0);
         (void)expect(s->w, PWC_LOCAL, 2, 0);
         CU_ASSERT_EQUAL(fake_executed(&s->w->daemon), executed);
+        CU_ASSERT_EQUAL(pwc_unbind(to), 0);
         stage_free(s);
     }
+}
+
+/* A bind that is asked once more can be given up, too: it ends, and leaves nothing at the
+ * daemon. */
+static void test_given_up_twice(void)
+{
+    struct stage *s = stage_new(true);
+    pwc_remote *to;
+    pwc_ctx *c;
+
+    script.shut = true;
+    CU_ASSERT_EQUAL(pwc_unbind(start(s, 1)), 0);
+    (void)expect_bind(s, 1, -ECANCELED);
+    to = start(s, 2);
+    script.shut = false;
+    CU_ASSERT_EQUAL(pwc_ctx_create(s->w->client, NULL, &c), 0); /* reads both answers */
+    CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+    (void)expect_bind(s, 2, -ECANCELED);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+    CU_ASSERT_EQUAL(script.binds, script.unbinds);
+    stage_free(s);
 }
 
 /* A context is destroyed with binds under way, answered or not. The client works on. */
@@ -559,6 +588,7 @@ int main(void)
         {"a daemon that is gone", test_daemon_gone},
         {"unbound under way", test_unbind_under_way},
         {"a pair that is given up", test_pair_given_up},
+        {"a bind that is given up twice", test_given_up_twice},
         {"a context that is destroyed", test_context_destroyed},
         {"the client's end", test_client_ends},
         {"what is refused", test_refusals},
