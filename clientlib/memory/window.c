@@ -132,7 +132,8 @@ static int gather(struct pwc_window *w)
 /* ---- windows of a job or a team -------------------------------------------------------------- */
 
 /* Waits until all ranks have called pwc_window_free. A call after an error waits for the same
- * barrier, because the other ranks make only one. */
+ * barrier, because the other ranks make only one. Nobody is waited for where the team is broken, or
+ * a rank of the job has ended. */
 static int meet(struct pwc_window *w)
 {
     const struct team_spec barrier = {.kind = TEAM_BARRIER};
@@ -140,10 +141,14 @@ static int meet(struct pwc_window *w)
 
     if (w->met)
         return 0;
-    rc = w->team ? explained(w->team, team_call_or_resume(w->team, &barrier, &w->barrier))
-                 : pwc_barrier(w->ctx);
-    w->met = rc == 0;
-    return rc;
+    if (w->team) {
+        rc = team_call_or_resume(w->team, &barrier, &w->barrier);
+        w->met = rc == 0 || w->team->status < 0;
+    } else {
+        rc = pwc_barrier(w->ctx);
+        w->met = rc == 0 || rc == -EHOSTDOWN;
+    }
+    return w->met ? 0 : rc;
 }
 
 /* Frees a window that could not be made; later, if a collective under way still writes into

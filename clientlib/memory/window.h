@@ -38,7 +38,7 @@ struct pwc_window {
     pwc_remote **remotes;          /* by rank; NULL: not bound yet */
     struct window_place *places;   /* over a team: by peer */
     uint64_t barrier; /* over a team: its calls up to the barrier of pwc_window_free; 0: none yet */
-    bool met;         /* all ranks have called pwc_window_free */
+    bool met;         /* all ranks have called pwc_window_free, or cannot call it any more */
 };
 
 /* Frees the window's memory. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
+#include "clientlib/memory/window.h"
 #include "clientlib/teams/team.h"
 #include "shm_ring/fault.h"
 
@@ -43,9 +44,19 @@ static void settle(struct pwc_team *t)
     }
 }
 
+static uint32_t windows_over(const struct pwc_team *t)
+{
+    uint32_t count = 0;
+
+    for (const struct pwc_window *w = t->ctx->windows; w; w = w->next)
+        count += w->team == t;
+    return count;
+}
+
 int pwc_team_free(pwc_team *t)
 {
     struct pwc_ctx *ctx = t->ctx;
+    uint32_t windows = windows_over(t);
     int rc = client_may_ask(ctx->client);
 
     if (rc < 0)
@@ -55,6 +66,9 @@ int pwc_team_free(pwc_team *t)
         return team_refuse(t, -EBUSY,
                            "%u persistent requests of the team are left: free them first",
                            t->persistent);
+    if (windows > 0)
+        return team_refuse(t, -EBUSY, "%u windows over the team are left: free them first",
+                           windows);
     if (!t->leaving && t->called > t->over)
         return team_refuse(t, -EBUSY, "%llu collectives are under way: wait for them first",
                            (unsigned long long)(t->called - t->over));

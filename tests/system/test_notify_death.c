@@ -69,7 +69,8 @@ static struct bystanders bystanders;
 
 struct member {
     struct rank r;
-    pwc_window *first, *second;
+    pwc_team *world;
+    pwc_window *first, *second; /* over the job; over the team */
 };
 
 static const char *socket_of(uint32_t rank)
@@ -84,7 +85,9 @@ static int attach(struct member *m, uint32_t rank, const char *job)
 
     if (rc == 0)
         rc = pwc_window_create(m->r.ctx, NULL, m->r.region, &m->first);
-    return rc < 0 ? rc : pwc_window_create(m->r.ctx, NULL, m->r.region, &m->second);
+    if (rc == 0)
+        rc = pwc_team_world(m->r.ctx, NULL, &m->world);
+    return rc < 0 ? rc : pwc_window_create(m->r.ctx, m->world, m->r.region, &m->second);
 }
 
 /* ---- origins --------------------------------------------------------------------------------- */
@@ -422,7 +425,11 @@ static void test_an_origin_dies(void)
     check_other(&t, counted[OTHER]);
     CU_ASSERT_EQUAL(waitpid(other, &status, 0), other);
     CU_ASSERT_EQUAL(status, 0);
-    CU_ASSERT_EQUAL(pwc_window_free(t.m.first), -EHOSTDOWN); /* and does not hang */
+    /* Nobody waits for the dead rank, whatever the window is over. */
+    CU_ASSERT_EQUAL(pwc_window_free(t.m.first), 0);
+    CU_ASSERT_EQUAL(pwc_team_free(t.m.world), -EBUSY);
+    CU_ASSERT_EQUAL(pwc_window_free(t.m.second), 0);
+    CU_ASSERT_EQUAL(pwc_team_free(t.m.world), 0);
     CU_ASSERT(bystanders_go_on(&bystanders));
     CU_ASSERT(bystanders_stop(&bystanders));
     rank_detach(&t.m.r);

@@ -59,12 +59,12 @@ static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
  * A window: the members of a team, or, where `team` is NULL, all ranks of the job, each with the
  * context and the region that it passes. A window has a space of its own. Ranks are those of the
  * team. `mine` may be NULL; then others can notify the rank, but not reach its memory. The caller
- * keeps the region; region and team must outlive the window. Collective as pwc_exchange, and
- * blocks. -EINVAL: a team of another context, or a region of another client; -EHOSTDOWN, -EBADMSG:
- * a broken team; -ENOTSUP: the region is local only, or without a team: the job is open
- * (pwc/open.h); -ECANCELED: another rank could not take part, and pwc_error_text names it; -ENOSPC:
- * all spaces are used up; else as pwc_exchange. A rank that cannot take part ends the call at all
- * ranks at once.
+ * keeps the region; region and team must outlive the window, and pwc_team_free gives -EBUSY before
+ * its end. Collective as pwc_exchange, and blocks. -EINVAL: a team of another context, or a region
+ * of another client; -EHOSTDOWN, -EBADMSG: a broken team; -ENOTSUP: the region is local only, or
+ * without a team: the job is open (pwc/open.h); -ECANCELED: another rank could not take part, and
+ * pwc_error_text names it; -ENOSPC: all spaces are used up; else as pwc_exchange. A rank that
+ * cannot take part ends the call at all ranks at once.
  */
 PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out);
 
@@ -74,7 +74,9 @@ PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pw
  * its requests first. Collective, and blocks. On an error the window stays, and the call may be
  * made again: this goes on where the failed call stopped, so the other ranks call only once.
  * -EBUSY: a request of it is started, or an active message has been prepared; else as pwc_flush,
- * pwc_barrier and pwc_unbind. A barrier of the job that fails does so at all ranks.
+ * pwc_barrier and pwc_unbind. A barrier of the job that fails does so at all ranks. Where a rank
+ * has ended, so that the team is broken or pwc_barrier gives -EHOSTDOWN, the call waits for nobody,
+ * and ends the window.
  */
 PWC_API int pwc_window_free(pwc_window *window);
 

@@ -87,9 +87,10 @@ PWC_API int pwc_team_shrink(pwc_team *broken, pwc_team **out);
 /*
  * Leaves a team, and frees it. Collective, and blocks: in a team that is not broken it waits until
  * all members have called it, and takes events as pwc_flush does. On an error the team stays.
- * -EBUSY: a collective is under way, a persistent request of the team is left, or an active message
- * is prepared; -ETIMEDOUT: not all members have called it within the client's timeout. A member
- * that ends without this call, also by pwc_ctx_destroy or pwc_finalize, breaks the team.
+ * -EBUSY: a collective is under way, a persistent request of the team or a window over it is left,
+ * or an active message is prepared; -ETIMEDOUT: not all members have called it within the client's
+ * timeout. A member that ends without this call, also by pwc_ctx_destroy or pwc_finalize, breaks
+ * the team.
  */
 PWC_API int pwc_team_free(pwc_team *team);
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clientlib/memory/window.h"
 #include "clientlib/teams/teams.h"
 #include "tests/clientlib/teams/team_hall.h"
 #include "tests/suite.h"
@@ -432,6 +433,28 @@ static void free_is_no_barrier(void)
     hall_free(h);
 }
 
+/* A window keeps its team from being freed. Where the team is broken, the end of the window waits
+ * for nobody. */
+static void window_over_a_broken_team(void)
+{
+    const struct team_reason reason = {.status = -EHOSTDOWN, .rank = {1, UINT32_MAX}};
+    struct hall *h = hall_new(2, 2, HALL_BLOCKS, WINDOW);
+    struct pwc_ctx *ctx = h->members[0].ctx;
+    struct pwc_window *w = calloc(1, sizeof(*w));
+
+    w->ctx = ctx;
+    w->team = hall_team(h, 0);
+    channel_space_open(&ctx->channel, &w->space);
+    ctx->windows = w;
+    CU_ASSERT_EQUAL(pwc_team_free(hall_team(h, 0)), -EBUSY);
+    CU_ASSERT_TRUE(hall_text_has(h, 0, "1 windows over the team are left"));
+    hall_break(h, &reason);
+    CU_ASSERT_EQUAL(pwc_team_free(hall_team(h, 0)), -EBUSY);
+    CU_ASSERT_EQUAL(pwc_window_free(w), 0);
+    CU_ASSERT_PTR_NULL(ctx->windows);
+    hall_free(h);
+}
+
 /* The daemon reports a call that does not fit the others. */
 static void forged(void)
 {
@@ -741,6 +764,7 @@ int main(void)
                            {"refusals", refusals},
                            {"mismatches", mismatches},
                            {"a free is no barrier", free_is_no_barrier},
+                           {"a window over a broken team", window_over_a_broken_team},
                            {"a call that fits no other", forged},
                            {"death", death},
                            {"sleepers", sleepers},
