@@ -27,17 +27,16 @@ static int meet(struct pwc_team *t)
     return t->status < 0 ? 0 : rc;
 }
 
-/* Waits until the daemon has taken this member's records, because it accepts them only from a
- * member.
- */
+/* Waits until the daemon has taken this member's records, also a report that still waits for room,
+ * because it accepts them only from a member. */
 static void settle(struct pwc_team *t)
 {
     struct pwc_ctx *ctx = t->ctx;
     int64_t now = clock_now();
     int64_t deadline = deadline_after_ms(ctx->client->link.timeout_ms);
 
-    while (channel_state(&ctx->channel) == 0 && !channel_is_taken(&ctx->channel) &&
-           now < deadline) {
+    while (channel_state(&ctx->channel) == 0 &&
+           (team_owes(t) || !channel_is_taken(&ctx->channel)) && now < deadline) {
         wait_pause(ctx, wait_taken_too(PWC_LOCAL), NULL, now, now + LOOK_NS);
         team_pay(t);
         now = clock_now();
@@ -69,6 +68,8 @@ int pwc_team_free(pwc_team *t)
     if (windows > 0)
         return team_refuse(t, -EBUSY, "%u windows over the team are left: free them first",
                            windows);
+    if (ctx->channel.submit.open)
+        return team_refuse(t, -EBUSY, "an active message is prepared: send or cancel it first");
     if (!t->leaving && t->called > t->over)
         return team_refuse(t, -EBUSY, "%llu collectives are under way: wait for them first",
                            (unsigned long long)(t->called - t->over));
@@ -76,7 +77,8 @@ int pwc_team_free(pwc_team *t)
     if (rc < 0)
         return rc;
     settle(t);
-    team_leave(ctx, t->number, false);
+    /* Without its report the daemon still has to break the team for the others. */
+    team_leave(ctx, t->number, t->report.kind != SUBMIT_PAD);
     FAULT(TEAM_LEFT);
     team_drop(t);
     return 0;

@@ -12,6 +12,21 @@
 
 enum { WINDOW = 16 };
 
+/* How the last member that has freed its team has left it. */
+static struct {
+    unsigned count;
+    bool broken;
+} left;
+
+void __wrap_team_leave(struct pwc_ctx *ctx, uint64_t number, bool broken);
+void __wrap_team_leave(struct pwc_ctx *ctx, uint64_t number, bool broken)
+{
+    (void)ctx;
+    (void)number;
+    left.count++;
+    left.broken = broken;
+}
+
 /* Checks that member 0, whose call has ended with -EPROTO, has reported this to its daemon: so the
  * other members' calls end, too. */
 static void expect_reported(struct hall *h, uint32_t under_way)
@@ -124,6 +139,42 @@ static void report_without_room(void)
     hall_free(h);
 }
 
+/* A member that frees a team whose area makes no sense, before there was room for its report,
+ * leaves it as one that cannot take part, so that the daemon breaks the team for the others. While
+ * a message is prepared nothing can be reported, and the team stays. */
+static void freed_before_the_report(void)
+{
+    for (unsigned full = 0; full < 2; full++) {
+        struct hall *h = hall_new(2, 2, HALL_BLOCKS, WINDOW);
+        struct pwc_ctx *ctx = h->members[0].ctx;
+        const struct submit_record any = {.kind = SUBMIT_TEAM_WAKE};
+        uint64_t in = 1, out;
+        struct pwc_event event;
+        uint8_t *at;
+
+        memset(&left, 0, sizeof(left));
+        h->held = true;
+        CU_ASSERT_EQUAL(hall_sum(h, 0, &in, &out, 1, pwc_cid_u64(1)), 0);
+        atomic_store(&team_row(&h->engine[0].area, 0)->result.done, 99);
+        while (full && channel_note(&ctx->channel, &any) >= 0)
+            continue;
+        team_progress(hall_team(h, 0));
+        CU_ASSERT_EQUAL(hall_team(h, 0)->status, -EPROTO);
+        CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 1);
+        if (!full) {
+            CU_ASSERT_EQUAL_FATAL(channel_begin(&ctx->channel, &ctx->channel.submit, &any, &at), 0);
+            CU_ASSERT_EQUAL_FATAL(pwc_team_free(hall_team(h, 0)), -EBUSY);
+            CU_ASSERT_TRUE(hall_text_has(h, 0, "message is prepared"));
+            CU_ASSERT_EQUAL(left.count, 0);
+            channel_cancel(&ctx->channel, &ctx->channel.submit);
+        }
+        CU_ASSERT_EQUAL(pwc_team_free(hall_team(h, 0)), 0);
+        CU_ASSERT_EQUAL(left.count, 1);
+        CU_ASSERT_EQUAL(left.broken, full);
+        hall_free(h);
+    }
+}
+
 /* A forged row seems to be free although our own call in it has not been taken: no new call begins
  * there. */
 static void row_that_lies(void)
@@ -206,6 +257,7 @@ int main(void)
     CU_TestInfo tests[] = {{"longest that lies", longest_that_lies},
                            {"areas that make no sense are reported", reported},
                            {"a report without room", report_without_room},
+                           {"freed before the report", freed_before_the_report},
                            {"row that lies", row_that_lies},
                            {"row of a slice that lies", row_of_a_slice_that_lies},
                            {"hostile words", hostile_words},
