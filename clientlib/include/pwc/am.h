@@ -7,18 +7,20 @@
  * too, which the handler sees in a buffer of the library that is used again when the handler
  * returns. A Long's payload is placed in a region of the target before the handler runs.
  *
- * Handlers run in the application, inside pwc_probe, pwc_wait, pwc_flush, pwc_exchange and
- * pwc_barrier of the context that the message was sent to, and inside pwc_finalize of its client,
- * on the thread that called, one at a time. Requests of one pair of contexts run in the order of
- * submission, and in order with the events of puts and gets between them; replies are ordered among
- * themselves.
+ * Handlers run in the application, inside each call of the context that the message was sent to
+ * that takes events, or waits for what others do: pwc_probe, pwc_wait, pwc_flush, pwc_unbind,
+ * pwc_test and waits for requests, words and counters, operations with PWC_WAIT, pwc_exchange,
+ * pwc_barrier, the ends of windows and teams, and others; and inside pwc_finalize of its client.
+ * They run on the thread that called, one at a time. Requests of one pair of contexts run in the
+ * order of submission, and in order with the events of puts and gets between them; replies are
+ * ordered among themselves.
  *
  * A handler may make every call that does not block, including puts, gets and requests to others
  * (after -EAGAIN, keep the operation, and try again after the handler). A request's handler may
- * reply once, before it returns. Calls that block or that run handlers (pwc_probe, pwc_wait,
- * pwc_flush, pwc_bind, pwc_unbind, pwc_alloc, pwc_register, pwc_region_free, pwc_exchange,
- * pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_init, pwc_finalize) give -EDEADLK there, on
- * whatever context or client.
+ * reply once, before it returns. Calls that block, probe or wait give -EDEADLK there, on whatever
+ * context or client: pwc_probe, pwc_yield, all waits, pwc_flush, operations with PWC_WAIT, and
+ * calls that ask the daemon, as pwc_bind, pwc_unbind, pwc_alloc, pwc_exchange, pwc_ctx_destroy,
+ * pwc_init, pwc_finalize and pwc_abort. pwc_test takes no events there.
  *
  * Handlers run regardless of the peer and kinds filters; a remote event before a message that does
  * not match these filters is kept, as by pwc_probe. With PWC_MESSAGE among the kinds, an event is
@@ -46,7 +48,8 @@ extern "C" {
 #define PWC_AM_HANDLERS      256 /* indices 0 to 255 */
 #define PWC_AM_ARGUMENTS_MAX 16
 
-/* Flags of active messages, which also take those of puts (enum pwc_flags) except PWC_NO_RCE. */
+/* Flags of active messages, which also take those of puts (enum pwc_flags) except PWC_NO_RCE and
+ * PWC_NOTIFY. */
 enum pwc_am_flags {
     /* The request gets no reply: its handler's reply fails with -EPERM. The request holds no room
      * for a reply, and the target sends nothing back: for many requests at full speed. */
@@ -123,9 +126,9 @@ PWC_API int pwc_am_long(pwc_remote *dst, uint64_t off, const struct pwc_am_send 
  * submission ring itself (aligned to 8), so that the payload is not copied. The caller writes the
  * payload there, then calls pwc_am_commit with its length, or pwc_am_cancel. In between only
  * replies may be submitted on this context: puts, gets, requests, pwc_flush of one peer and
- * pwc_unbind give -EBUSY. Errors as for pwc_am_medium. Errors of pwc_am_commit, which may be tried
- * again: -EINVAL: nothing is prepared, or no such index; -EMSGSIZE: longer than prepared;
- * -ESHUTDOWN, -EPROTO: the session is over.
+ * pwc_unbind give -EBUSY. PWC_WAIT is refused. Errors as for pwc_am_medium. Errors of
+ * pwc_am_commit, which may be tried again: -EINVAL: nothing is prepared, or no such index;
+ * -EMSGSIZE: longer than prepared; -ESHUTDOWN, -EPROTO: the session is over.
  */
 PWC_API int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, unsigned flags,
                            void **payload);
@@ -137,12 +140,12 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
  * runs only when there is room for its reply. `dst` of a Long must be bound to the requester in
  * this context, by a bind that has ended, or -EINVAL. The payload of a Long over pwc_packed_max
  * must be in a region of this client, or -EFAULT, because a reply never waits, and so cannot be
- * sent in pieces. Flags are those of put except PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not
- * that of the running handler; -EALREADY: the handler has replied; -EPERM: the request wants no
- * reply, or is a reply itself; other errors as above. After an error the handler may try again. The
- * status of the local event may also be -EHOSTUNREACH: a Long to a requester of the same node whose
- * memory could not be mapped here. Where a handler does not reply, the requester gets no event.
- * pwc_flush waits for the ends of replies with PWC_ANY only.
+ * sent in pieces. Flags are those of put except PWC_NO_RCE, PWC_NOTIFY, PWC_FENCE and PWC_WAIT.
+ * -ESTALE: the token is not that of the running handler; -EALREADY: the handler has replied;
+ * -EPERM: the request wants no reply, or is a reply itself; other errors as above. After an error
+ * the handler may try again. The status of the local event may also be -EHOSTUNREACH: a Long to a
+ * requester of the same node whose memory could not be mapped here. Where a handler does not reply,
+ * the requester gets no event. pwc_flush waits for the ends of replies with PWC_ANY only.
  */
 PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);
 PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);

@@ -204,9 +204,10 @@ struct pwc_key {
  * The client's place in its job, and its daemon. A field that is 0 is taken from the environment:
  * from the first variable of its row that is set.
  *
- *     socket  PWC_SOCKET; in a Slurm job the socket of the job's own daemon (pwcd --job), which
- *             pwc_init waits for; elsewhere $XDG_RUNTIME_DIR/pwcd/pwcd.sock, if it exists and the
- *             user is not root; else /run/pwcd/pwcd.sock
+ *     socket  PWC_SOCKET; in a Slurm job the socket of the job's own daemon (pwcd --job) or
+ *             /run/pwcd/pwcd.sock, whichever daemon answers first: pwc_init waits for either;
+ *             elsewhere $XDG_RUNTIME_DIR/pwcd/pwcd.sock, if it exists and the user is not root;
+ *             else /run/pwcd/pwcd.sock
  *     job     PWC_JOB, PMIX_NAMESPACE, SLURM_JOB_ID with SLURM_STEP_ID
  *     rank    PWC_RANK, PMIX_RANK, SLURM_PROCID
  *     size    PWC_SIZE, OMPI_COMM_WORLD_SIZE, SLURM_STEP_NUM_TASKS, SLURM_NTASKS
@@ -273,7 +274,8 @@ PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
 PWC_API int pwc_finalize(pwc_client *client);
 
 /* As pwc_finalize, but gives up at once the operations that are still in flight: some of their data
- * is placed and some is not. Returns 0. */
+ * is placed and some is not. Returns 0; or -EOWNERDEAD in a forked child, -EDEADLK inside a
+ * handler, and the client stays attached then. */
 PWC_API int pwc_abort(pwc_client *client);
 
 /* PWC_VERSION_NUMBER of the library that runs: major << 16 | minor << 8 | patch. Any thread. */
@@ -656,8 +658,8 @@ PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms);
  * Explains why the last call that asked the daemon (alloc, bind, exchange, ...) failed: what was
  * wrong, with the value, and what to do. The text is the daemon's or the library's. It is copied to
  * `text`, cut to `size` bytes with a terminator; empty where that call did not fail. Calls that
- * submit, probe or wait neither set nor clear it: pwc_strerror explains what these return. Returns
- * the whole length.
+ * submit, probe or wait neither set nor clear it, except that the failure of a bind of
+ * pwc_bind_start sets it: pwc_strerror explains what these return. Returns the whole length.
  */
 PWC_API size_t pwc_error_text(pwc_client *client, char *text, size_t size);
 

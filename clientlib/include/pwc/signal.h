@@ -34,9 +34,9 @@ extern "C" {
  * payload may be written to the target again. Signals of one pair of contexts arrive in the order
  * of submission.
  *
- * Never blocks, except where pwc_put does. `flags` as for pwc_put, without PWC_NO_RCE. Errors as
- * for pwc_put; also these, at once or, where only the target can detect the error, as the status of
- * the local event:
+ * Never blocks, except where pwc_put does. `flags` as for pwc_put, without PWC_NO_RCE and
+ * PWC_NOTIFY. Errors as for pwc_put; also these, at once or, where only the target can detect the
+ * error, as the status of the local event:
  *     -EINVAL         the word is not aligned to 8 bytes; `op` is neither PWC_SET nor PWC_ADD
  *     -ERANGE         the word goes past the end of the region
  *     -ECONNABORTED   status only: the link was lost for good, or with PWC_ADD the target's daemon

@@ -4,7 +4,7 @@
  *
  * A team's members are numbered from 0: the team rank, which has nothing to do with the rank in the
  * job. Each member is one context of a rank; calls on a team are calls on that context, on its
- * thread. A context may be in many teams, and several contexts of one rank may be in one team.
+ * thread. A context may be in many teams.
  *
  * Teams are made from teams, the first one from the job. All members of the parent make the same
  * calls in the same order, also those that get no team: the n-th call of one member over this
@@ -48,7 +48,8 @@ struct pwc_team_attr {
  * has. Blocks. -EINVAL: a window that is no power of two up to 4096, or not the same at all
  * members; -EDQUOT, -ENOSPC: too many teams, or too much memory for them, of some member's client,
  * user or daemon; -ENOTSUP: the job is open (pwc/open.h); -EPROTONOSUPPORT: library and daemon have
- * team memory of different versions; -EHOSTDOWN: a member has ended; -ETIMEDOUT: a member did not
+ * team memory of different versions; -EPROTO: the nodes of members have different algorithms
+ * (`collective` in pwcd.conf); -EHOSTDOWN: a member has ended; -ETIMEDOUT: a member did not
  * make the call within the client's timeout; -ENOMEM, -EMFILE: no memory or descriptors;
  * pwc_error_text says why. An error of one member is the result at all members, except -ETIMEDOUT,
  * -ENOMEM and -EMFILE: after these the others may have the team, which is then broken.

@@ -59,7 +59,8 @@ struct pwc_shape {
  * either may win. The list may be changed when the call has returned. The sources follow the rules
  * of pwc_put, each piece for itself: up to pwc_packed_max bytes are copied at once from any memory,
  * longer pieces must be in a region of this client and must not be changed until the local event.
- * No pieces, or none with bytes, are a pure notification. Never blocks.
+ * No pieces, or none with bytes, are a pure notification. Never blocks,
+ * except where pwc_put does, and with PWC_WAIT.
  *
  * In the order of events a vector is one put. Flags and results as those of pwc_put, and
  *     -E2BIG      more than PWC_PIECES_MAX pieces, or more than half of the submission ring

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "tests/clientlib/daemon/client_world.h"
 #include "pwc/am.h"
+#include "pwc/counter.h"
 #include "pwc/signal.h"
 #include "tests/suite.h"
 #include "tests/lib/message.h"
@@ -205,6 +206,9 @@ static void answer(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
         {PWC_AM_MEDIUM, right, {.index = TRY, .src = am, .len = FAKE_PACKED_MAX + 1}, -EMSGSIZE},
         {PWC_AM_SHORT, right, {.index = TRY, .flags = PWC_AM_NO_REPLY}, -EINVAL},
         {PWC_AM_SHORT, right, {.index = TRY, .flags = PWC_NO_RCE}, -EINVAL},
+        {PWC_AM_SHORT, right, {.index = TRY, .flags = PWC_NOTIFY}, -EINVAL},
+        {PWC_AM_SHORT, right, {.index = TRY, .flags = PWC_FENCE}, -EINVAL},
+        {PWC_AM_SHORT, right, {.index = TRY, .flags = PWC_WAIT}, -EINVAL},
         {PWC_AM_SHORT, right, {.index = 256}, -EINVAL},
         {PWC_AM_SHORT, right, {.index = TRY, .lid = pwc_cid_u64(4)}, 0},
     };
@@ -241,7 +245,7 @@ static void test_reply_to_reply(void)
 struct forbidden {
     struct world *world;
     pwc_ctx *other;
-    int results[19];
+    int results[24];
     unsigned count;
     int allowed;
 };
@@ -261,9 +265,13 @@ static void call_all(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
         pwc_probe(ctx, PWC_ANY, 0, &event),
         pwc_wait(ctx, PWC_ANY, 0, &event, 0),
         pwc_probe_n(ctx, PWC_ANY, 0, &event, 1),
+        pwc_yield(ctx, 0, 2),
         pwc_flush(ctx, PWC_ANY, -1),
         pwc_flush(ctx, 0, -1),
         pwc_wait_word(ctx, &word, PWC_EQ, word, 0),
+        pwc_counter_wait(ctx, PWC_COUNT_ENDED, 0, 0),
+        pwc_put(f->world->remote, 0, &word, 8, PWC_CID_NONE, PWC_CID_NONE, PWC_WAIT),
+        pwc_put_wait(f->world->remote, 0, &word, 8, PWC_CID_NONE, 0),
         pwc_bind(ctx, 0, NULL, &remote),
         pwc_unbind(f->world->remote),
         pwc_alloc(client, 64, PWC_REMOTE_RW, &region),
@@ -274,6 +282,7 @@ static void call_all(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
         pwc_ctx_create(client, NULL, &created),
         pwc_ctx_destroy(ctx),
         pwc_finalize(client),
+        pwc_abort(client),
         pwc_probe(f->other, PWC_ANY, 0, &event), /* a probe of another context is refused, too */
         pwc_ctx_destroy(f->other),
         pwc_init(&attr, &attached),
@@ -305,7 +314,7 @@ static void test_forbidden(void)
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, TRY, call_all, &f), 0);
     CU_ASSERT_EQUAL(send(w, TRY, 0, 0), 0);
     (void)expect(w, PWC_MESSAGE, TRY, 0);
-    CU_ASSERT_EQUAL(f.count, 19);
+    CU_ASSERT_EQUAL(f.count, 24);
     for (unsigned i = 0; i < f.count; i++)
         CU_ASSERT_EQUAL(f.results[i], -EDEADLK);
     CU_ASSERT_EQUAL(f.allowed, 0);

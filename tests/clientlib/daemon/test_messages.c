@@ -242,7 +242,7 @@ static void test_checks(void)
         CU_ASSERT_EQUAL(send(w, kind, w->memory, 8, arguments, 0, long_id, 0), -EINVAL);
         CU_ASSERT_EQUAL(send(w, kind, w->memory, 8, arguments, 0, none, PWC_NO_RCE), -EINVAL);
         CU_ASSERT_EQUAL(send(w, kind, w->memory, 8, arguments, 0, none, 1u << 15), -EINVAL);
-        CU_ASSERT_EQUAL(send(w, kind, w->memory, 8, arguments, 0, none, 1u << 8), -EINVAL);
+        CU_ASSERT_EQUAL(send(w, kind, w->memory, 8, arguments, 0, none, PWC_NOTIFY), -EINVAL);
     }
     CU_ASSERT_EQUAL(pwc_am_short(w->remote, &(struct pwc_am_send){.index = 256}), -EINVAL);
     for (unsigned i = 0; i < 3; i++) {
@@ -258,6 +258,7 @@ static void test_checks(void)
     CU_ASSERT_EQUAL(send(w, PWC_AM_MEDIUM, w->memory, FAKE_PACKED_MAX + 1, NULL, 0, none, 0),
                     -EMSGSIZE);
     CU_ASSERT_EQUAL(send(w, PWC_AM_MEDIUM, w->memory, SIZE_MAX, NULL, 0, none, 0), -EMSGSIZE);
+    CU_ASSERT_EQUAL(pwc_am_prepare(w->remote, 8, 0, none, PWC_WAIT, &payload), -EINVAL);
     CU_ASSERT_EQUAL(pwc_am_prepare(w->remote, FAKE_PACKED_MAX + 1, 0, none, 0, &payload),
                     -EMSGSIZE);
     CU_ASSERT_EQUAL(pwc_am_prepare(w->remote, 0, COUNT + 1, none, 0, &payload), -E2BIG);
