@@ -8,7 +8,8 @@
 # all nodes see as they are, although they may lie under /tmp. This file sets: work, a folder in memory with
 # bin, which is in every user's PATH; the users alice, bob, olga and pwcd; and the functions below.
 
-work=/mnt # of this namespace, in memory
+readonly nodes # a function that took this name for its own would hide what a job leaves
+work=/mnt      # of this namespace, in memory
 
 # Waits until a command succeeds, at most so many seconds.
 within() { # seconds, command
@@ -170,7 +171,7 @@ start_slurm() {
     start_munged
     slurmctld
     for node in $nodes; do
-        build=$build nodes=$nodes kept=$kept unshare --net --mount --uts sh -eu -c '
+        env build="$build" nodes="$nodes" kept="$kept" unshare --net --mount --uts sh -eu -c '
             . scripts/cluster.sh
             become_node "$1"' node "$node" >"$work/$node.log" 2>&1 &
         eval "pid_$node=$!"
@@ -210,13 +211,13 @@ left_over() {
             find /dev/shm /tmp /run /var/spool -user alice -o -user bob | grep -v '^/var/spool/slurmd'
             find /tmp /run /dev/shm -name '*pwcd*' | grep -v '^/run/pwcd'
             grep '@pwcd' /proc/net/unix
-            ss -Hltn | awk '{ print \$4 }' | grep -E ':16[34][0-9][0-9]\$'
+            ss -Hltne | awk '/ uid:6110[12] / { print \$4 }'
             :" | sed "s/^/$node: /"
     done
 }
 
 nothing_is_left() {
-    within 20 job_is_gone
+    within 20 job_is_gone || return 1
     left=$(left_over)
     [ -z "$left" ] || { echo "left over: $left"; return 1; }
 }
