@@ -5,6 +5,7 @@
 
 results=${TEST_RESULTS:-$(mktemp)}
 [ -n "${TEST_RESULTS:-}" ] || trap 'rm -f "$results" "$results.said"' EXIT
+trap 'exit 1' HUP INT TERM
 
 # Builds a folder, all of it or what the suites need, and runs its suites. A build that fails counts
 # as one test that failed.

@@ -7,6 +7,7 @@ set -eu
 nm=$1 library=$2 list=$3 function=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 
 "$nm" --defined-only "$library" | awk 'NF == 3 { print $3 }' | sort -u >"$work/defined"
 "$nm" --undefined-only "$library" | awk 'NF == 2 && $1 == "U" { print $2 }' | sort -u |
