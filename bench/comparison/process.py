@@ -1,5 +1,5 @@
 """Programs that are run and measured. Each runs in a session of its own, whose processes are ended with
-the program."""
+the program. From the first one on SIGTERM is KeyboardInterrupt, as SIGINT is, so that nothing is left behind."""
 import json
 import os
 import shlex
@@ -20,6 +20,7 @@ class Failure(Exception):
 
 
 def start(command, env=None):
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True,
