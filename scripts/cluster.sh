@@ -33,11 +33,12 @@ take_scripts() { # page
         { file = "" }' "$1"
 }
 
-# Makes folders in memory in place of folders that are written to, and copies programs for every job.
-make_folders() {
+# Copies programs for every job, ours and the given ones, and then makes folders in memory in place of folders
+# that are written to. From there on no absolute path leads to a tree or a build under /tmp or /home.
+make_folders() { # programs
     mount -t tmpfs -o mode=0755 none "$work"
     mkdir -p "$work/etc" "$work/bin" "$work/state" "$work/kept"
-    cp "$build"/daemon/pwcd "$build"/tools/pwcctl/pwcctl "$work/bin"
+    cp "$build"/daemon/pwcd "$build"/tools/pwcctl/pwcctl "$@" "$work/bin"
     cp -L "$build"/clientlib/libpwc.so.1 "$work/bin"
     mount --bind "$work/bin" /usr/local/bin # where prolog and epilog look, too
     export LD_LIBRARY_PATH="$work/bin"
