@@ -5,9 +5,12 @@
  *     test_keys PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include "tests/providers/both.h"
 
 #define KEY   7u
@@ -260,6 +263,67 @@ static void test_stopped(void)
     both_close(sides);
 }
 
+/* Memory of the reader's own, of which all but the first bytes is registered for peers. */
+struct closing {
+    unsigned char *memory;
+    struct fid_mr *mr;
+    int rc; /* of fi_close */
+};
+
+static void *close_memory(void *argument)
+{
+    struct closing *closing = argument;
+
+    closing->rc = fi_close(&closing->mr->fid);
+    return NULL;
+}
+
+/* Closing a memory region waits for the side's own operations from and to the pages that the region
+ * has moved, because their bytes move with the pages. */
+static void test_close_under_way(void)
+{
+    struct side sides[2];
+    struct closing closing = {.rc = -1};
+    struct fi_cq_tagged_entry entry;
+    struct timespec limit;
+    pthread_t thread;
+    siginfo_t stopped;
+
+    if (both_cluster.options.nodes < 2)
+        return;
+    both_open(sides, &own_keys);
+    closing.memory = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CU_ASSERT_EQUAL_FATAL(fi_mr_reg(sides[0].domain, closing.memory + 64, 16384 - 64,
+                                    FI_REMOTE_WRITE, 0, KEY, 0, &closing.mr, NULL),
+                          0);
+    memset(closing.memory + 4096, 'w', 8192);
+    memset(sides[1].memory, 'r', 64);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "bound", 6, 4096, OTHER, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGSTOP), 0);
+    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)both_cluster.nodes[1].pid, &stopped, WSTOPPED), 0);
+    CU_ASSERT_EQUAL(fi_read(sides[0].ep, closing.memory, 64, NULL, sides[0].peer, 0, OTHER, NULL),
+                    0);
+    CU_ASSERT_EQUAL(
+        fi_write(sides[0].ep, closing.memory + 4096, 8192, NULL, sides[0].peer, 8192, OTHER, NULL),
+        0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, close_memory, &closing), 0);
+    clock_gettime(CLOCK_REALTIME, &limit);
+    limit.tv_nsec += 200000000;
+    limit.tv_sec += limit.tv_nsec / 1000000000;
+    limit.tv_nsec %= 1000000000;
+    CU_ASSERT_EQUAL_FATAL(pthread_timedjoin_np(thread, NULL, &limit), ETIMEDOUT);
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGCONT), 0);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(closing.rc, 0);
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_EQUAL(memcmp(closing.memory, sides[1].memory, 64), 0);
+    CU_ASSERT_EQUAL(memcmp(closing.memory + 4096, sides[1].memory + 8192, 8192), 0);
+    munmap(closing.memory, 16384);
+    both_close(sides);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
@@ -269,6 +333,7 @@ int main(int argc, char **argv)
         {"many", test_many},
         {"fence", test_fence},
         {"stopped daemon", test_stopped},
+        {"close while operations are under way", test_close_under_way},
         CU_TEST_INFO_NULL,
     };
 

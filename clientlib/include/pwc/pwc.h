@@ -394,12 +394,13 @@ PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned ri
  * revoked at every daemon that has resolved it, then the region is freed, with memory that
  * pwc_alloc made; moved memory becomes private again when the last region in it ends, at its place
  * and with its contents, and no thread may touch it during that call. The caller's own operations
- * on the region must have ended. Blocks until no operation of the fabric can reach the memory; a
- * peer on this node that is copying a put at that moment may still finish the copy
- * (docs/same-node.md). On any error the region stays, because a peer may still reach it: call
- * again. Its key may be revoked then, so pwc_register does not give this region again. -ETIMEDOUT:
- * a node still uses the region; -ENOBUFS: too many requests wait in the daemon; -ENOMEM: the daemon
- * has no memory, or moved memory could not be put back.
+ * must have ended that read or write the region, or, of moved memory, any byte of its pages: the
+ * daemon reaches all bytes of moved pages, also those of no region. Blocks until no operation of
+ * the fabric can reach the memory; a peer on this node that is copying a put at that moment may
+ * still finish the copy (docs/same-node.md). On any error the region stays, because a peer may
+ * still reach it: call again. Its key may be revoked then, so pwc_register does not give this
+ * region again. -ETIMEDOUT: a node still uses the region; -ENOBUFS: too many requests wait in the
+ * daemon; -ENOMEM: the daemon has no memory, or moved memory could not be put back.
  */
 PWC_API int pwc_region_free(pwc_region *region);
 

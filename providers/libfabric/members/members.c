@@ -19,6 +19,8 @@
 
 /* A sleeper at several endpoints, or with several threads, looks again after this time. */
 #define SLICE_MS 100
+/* A flush waits for so long at one endpoint, before it looks at the next one. */
+#define FLUSH_MS 10
 
 struct members {
     struct lock lock;
@@ -129,6 +131,31 @@ int members_progress(struct members *members)
             rc = one;
     }
     lock_give(&members->lock);
+    return rc;
+}
+
+/* Waits for one endpoint after another, a short time each: the end of an operation may need the
+ * progress of another endpoint. */
+static int flush_once(struct members *members)
+{
+    int rc = 0;
+
+    lock_take(&members->lock);
+    for (unsigned i = 0; i < members->count; i++)
+        if (endpoint_flush(members->list[i], FLUSH_MS) < 0)
+            rc = -FI_EBUSY;
+    lock_give(&members->lock);
+    return rc;
+}
+
+int members_flush(struct members *members, int ms)
+{
+    int64_t end = members_now() + ms;
+    int rc;
+
+    do
+        rc = flush_once(members);
+    while (rc < 0 && members_now() < end);
     return rc;
 }
 

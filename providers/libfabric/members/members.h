@@ -26,6 +26,10 @@ void members_retire(struct members *members, struct endpoint *endpoint, uint64_t
 /* Takes the events of all endpoints. 0, or the error of an endpoint whose session is over. */
 int members_progress(struct members *members);
 
+/* Waits until all that the endpoints have submitted has ended, for `ms` milliseconds at most.
+ * -FI_EBUSY: something has not ended. */
+int members_flush(struct members *members, int ms);
+
 /* Call one of these after each look of a program that polls: members_found if the look has found
  * something, else members_yield. After a second look in vain without a submission in between,
  * members_yield lets the daemon run, which may need this processor. */

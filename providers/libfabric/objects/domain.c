@@ -24,6 +24,7 @@ static int domain_close(struct fid *fid)
         return -FI_EBUSY;
     keys_close(domain->keys);
     members_free(domain->targets);
+    members_free(domain->endpoints);
     pwc_finalize(domain->client);
     atomic_fetch_sub(&domain->fabric->users, 1);
     free(domain);
@@ -78,6 +79,9 @@ int domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_domain 
     rc = members_new(domain->locked, &domain->targets);
     if (rc < 0)
         goto no_targets;
+    rc = members_new(domain->locked, &domain->endpoints);
+    if (rc < 0)
+        goto no_endpoints;
     domain->fabric = fabric;
     domain->virtual_bases = basic || mr_mode & FI_MR_VIRT_ADDR;
     domain->own_keys = basic || mr_mode & FI_MR_PROV_KEY;
@@ -89,6 +93,8 @@ int domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_domain 
     atomic_fetch_add(&fabric->users, 1);
     *out = &domain->fid;
     return 0;
+no_endpoints:
+    members_free(domain->targets);
 no_targets:
     keys_close(domain->keys);
 no_keys:

@@ -22,10 +22,11 @@ struct domain {
     struct fabric *fabric;
     pwc_client *client;
     struct keys *keys;
-    bool locked;        /* threads share objects: locks are taken */
-    bool virtual_bases; /* FI_MR_VIRT_ADDR: remote addresses are the owner's own */
-    bool own_keys;      /* FI_MR_PROV_KEY */
-    atomic_uint users;  /* everything that was opened in this domain and is still open */
+    bool locked;               /* threads share objects: locks are taken */
+    bool virtual_bases;        /* FI_MR_VIRT_ADDR: remote addresses are the owner's own */
+    bool own_keys;             /* FI_MR_PROV_KEY */
+    atomic_uint users;         /* everything that was opened in this domain and is still open */
+    struct members *endpoints; /* all that are open */
     /* The endpoints that peers' puts may reach, for counters of memory regions. */
     struct members *targets;
 };

@@ -169,11 +169,12 @@ static int endpoint_control(struct fid *fid, int command, void *argument)
     }
 }
 
-/* From here on no queue or counter makes progress here. */
+/* From here on no queue, counter or memory region makes progress here. */
 static void leave_queues(struct endpoint *endpoint)
 {
     struct cq *queues[] = {endpoint->tx_cq, endpoint->rx_cq};
 
+    members_drop(endpoint->domain->endpoints, endpoint);
     members_retire(endpoint->domain->targets, endpoint, endpoint_arrived(endpoint));
     for (unsigned i = 0; i < 2; i++)
         if (queues[i])
@@ -324,8 +325,7 @@ int endpoint_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **
     rc = pwc_ctx_create(domain->client, NULL, &endpoint->ctx);
     if (rc < 0) {
         info_warn("open an endpoint: %s", pwc_strerror(rc));
-        free(endpoint);
-        return rc;
+        goto no_context;
     }
     endpoint->domain = domain;
     endpoint->caps = info->caps;
@@ -342,7 +342,16 @@ int endpoint_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **
     endpoint->fid.rma = &rma_ops;
     endpoint->fid.tagged = &refuse_tagged;
     endpoint->fid.atomic = &atomic_ops;
+    rc = members_add(domain->endpoints, endpoint);
+    if (rc < 0)
+        goto no_member;
     atomic_fetch_add(&domain->users, 1);
     *out = &endpoint->fid;
     return 0;
+no_member:
+    lock_destroy(&endpoint->lock);
+    pwc_ctx_destroy(endpoint->ctx);
+no_context:
+    free(endpoint);
+    return rc;
 }

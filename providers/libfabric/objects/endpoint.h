@@ -60,6 +60,11 @@ int endpoint_progress(struct endpoint *endpoint);
 /* As endpoint_progress, for a caller that holds the lock. */
 int endpoint_progress_held(struct endpoint *endpoint);
 
+/* Waits until all that was submitted has ended, for `ms` milliseconds at most, and takes events
+ * that have come before. 0 also where the session is over: nothing is under way then. Takes the
+ * endpoint's lock. */
+int endpoint_flush(struct endpoint *endpoint, int ms);
+
 /* Whether the endpoint has submitted since the last call. Any thread. */
 bool endpoint_take_submitted(struct endpoint *endpoint);
 

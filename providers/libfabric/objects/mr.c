@@ -7,6 +7,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include "providers/libfabric/members/client.h"
+#include "providers/libfabric/members/members.h"
 #include "providers/libfabric/objects/cntr.h"
 #include "providers/libfabric/objects/info.h"
 #include "providers/libfabric/refuse.h"
@@ -18,6 +19,8 @@ struct mr {
     struct cntr *cntr;
 };
 
+/* As long as calls of libpwc that block. */
+#define CLOSE_MS      30000
 #define REMOTE_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 static unsigned rights_of(uint64_t access)
@@ -26,12 +29,19 @@ static unsigned rights_of(uint64_t access)
            (access & FI_REMOTE_WRITE ? PWC_REMOTE_WRITE : 0);
 }
 
+/* The end of the region moves its pages back, and with them the buffers of any operations there. So
+ * all operations of the domain end first. */
 static int mr_close(struct fid *fid)
 {
     struct mr *mr = container_of(fid, struct mr, fid.fid);
     int rc;
 
     if (mr->region) {
+        rc = members_flush(mr->domain->endpoints, CLOSE_MS);
+        if (rc < 0) {
+            info_warn("end a memory region: own operations have not ended in %d ms", CLOSE_MS);
+            return rc;
+        }
         keys_remove(mr->domain->keys, mr->fid.key);
         rc = pwc_region_free(mr->region);
         if (rc < 0) {

@@ -93,6 +93,17 @@ int endpoint_progress(struct endpoint *endpoint)
     return rc;
 }
 
+int endpoint_flush(struct endpoint *endpoint, int ms)
+{
+    int rc;
+
+    lock_take(&endpoint->lock);
+    /* The flush keeps events for later probes, and has room for some. */
+    rc = endpoint_progress_held(endpoint) < 0 ? 0 : pwc_flush(endpoint->ctx, PWC_ANY, ms);
+    lock_give(&endpoint->lock);
+    return rc;
+}
+
 bool endpoint_take_submitted(struct endpoint *endpoint)
 {
     return atomic_load_explicit(&endpoint->submitted, memory_order_relaxed) &&
