@@ -26,6 +26,7 @@ struct pwc_region {
     struct pwc_region *next;
     enum region_kind kind;
     unsigned rights; /* enum pwc_rights; 0: local only, as each REGION_COPIED is */
+    bool own_key;    /* PWC_OWN_KEY: no second registration gives this region */
     unsigned count;  /* registrations that pwc_region_free has not ended yet */
     bool withdrawn;  /* the last pwc_region_free has failed: the key may be revoked */
     void *addr;

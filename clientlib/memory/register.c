@@ -154,10 +154,17 @@ static int count_again(struct pwc_region *region)
     return refuse_move(region, rc, given_back);
 }
 
+/* Whether a region of the same range may be counted once more, instead of a new one. */
+static bool is_same(const struct pwc_region *r, const struct pwc_region *asked)
+{
+    return r->kind == asked->kind && r->rights == asked->rights && !r->withdrawn && !r->own_key &&
+           !asked->own_key;
+}
+
 /*
- * Looks for a region of exactly this range. 1: *out has the same kind and rights, and is counted
- * once more; -EEXIST: a region of another kind or other rights, or with a key that may be revoked,
- * is in the way; 0: none is. Regions of PWC_SHARE may share a range.
+ * Looks for a region of exactly this range. 1: *out is the same, and is counted once more; -EEXIST:
+ * a region of another kind or other rights, or with a key that may be revoked, is in the way; 0:
+ * none is. Regions of PWC_SHARE may share a range.
  */
 static int find_again(const struct pwc_region *asked, struct pwc_region **out)
 {
@@ -166,7 +173,7 @@ static int find_again(const struct pwc_region *asked, struct pwc_region **out)
     for (struct pwc_region *r = asked->client->regions; r; r = r->next) {
         if (r->addr != asked->addr || r->len != asked->len)
             continue;
-        if (r->kind == asked->kind && r->rights == asked->rights && !r->withdrawn) {
+        if (is_same(r, asked)) {
             *out = r;
             return 1;
         }
@@ -209,6 +216,7 @@ int pwc_register(pwc_client *client, void *addr, size_t len, unsigned rights, un
         .client = client,
         .kind = kind_of(flags),
         .rights = rights,
+        .own_key = flags & PWC_OWN_KEY,
         .count = 1,
         .addr = addr,
         .len = len,
@@ -220,12 +228,12 @@ int pwc_register(pwc_client *client, void *addr, size_t len, unsigned rights, un
         return rc;
     if (!addr || len == 0 || (uintptr_t)addr + len < (uintptr_t)addr ||
         (rights & ~(unsigned)PWC_REMOTE_RW) ||
-        (flags != 0 && flags != PWC_MOVE && flags != PWC_SHARE))
+        (flags != 0 && flags != PWC_MOVE && (flags & ~(unsigned)PWC_OWN_KEY) != PWC_SHARE))
         return daemon_link_refuse(
             &client->link, -EINVAL,
             "no memory, a range that wraps around, or unknown rights or flags: "
             "give memory, PWC_REMOTE_READ, PWC_REMOTE_WRITE, both or 0, and "
-            "PWC_SHARE, PWC_MOVE or 0");
+            "PWC_SHARE, PWC_SHARE | PWC_OWN_KEY, PWC_MOVE or 0");
     if (rights != 0 && flags == 0)
         return daemon_link_refuse(&client->link, -ENOTSUP,
                                   "memory that goes through a copy is local only: use pwc_alloc, "

@@ -30,6 +30,7 @@ static const uint64_t kept[][2] = {
     {PWC_REMOTE_RW, 0x3},
     {PWC_MOVE, 0x100},
     {PWC_SHARE, 0x200},
+    {PWC_OWN_KEY, 0x400},
     {PWC_OPEN, UINT32_MAX},
     {PWC_NAME_MAX, 63},
     {PWC_PUBLISHED_MAX, 1024},

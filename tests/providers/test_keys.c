@@ -263,6 +263,35 @@ static void test_stopped(void)
     both_close(sides);
 }
 
+/* Two keys of one range end apart: the key that was closed reaches nothing, although the other one
+ * still names the range, and then the memory that it is given to. */
+static void test_two_keys(void)
+{
+    const uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    struct side sides[2];
+    struct fid_mr *closed, *other, *mr;
+
+    both_open(sides, &own_keys);
+    closed = name_part(&sides[1], 0, 64, rights);
+    CU_ASSERT_EQUAL_FATAL(
+        fi_mr_reg(sides[1].domain, sides[1].memory, 64, rights, 0, OTHER + 1, 0, &other, NULL), 0);
+    CU_ASSERT_EQUAL(write_at(sides, "first", 0), 0);
+    CU_ASSERT_EQUAL(fi_close(&closed->fid), 0);
+    CU_ASSERT_EQUAL(write_at(sides, "closed", 0), FI_EKEYREJECTED);
+    CU_ASSERT_STRING_EQUAL((char *)sides[1].memory, "first");
+    mr = name_part(&sides[1], 64, 64, rights);
+    CU_ASSERT_EQUAL(write_at(sides, "second", 0), 0);
+    CU_ASSERT_STRING_EQUAL((char *)sides[1].memory, "first");
+    CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + 64, "second");
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    mr = name_part(&sides[1], 128, 64, rights);
+    CU_ASSERT_EQUAL(write_at(sides, "third", 0), 0);
+    CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + 128, "third");
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    CU_ASSERT_EQUAL(fi_close(&other->fid), 0);
+    both_close(sides);
+}
+
 /* Memory of the reader's own, of which all but the first bytes is registered for peers. */
 struct closing {
     unsigned char *memory;
@@ -333,6 +362,7 @@ int main(int argc, char **argv)
         {"many", test_many},
         {"fence", test_fence},
         {"stopped daemon", test_stopped},
+        {"two keys of one range", test_two_keys},
         {"close while operations are under way", test_close_under_way},
         CU_TEST_INFO_NULL,
     };

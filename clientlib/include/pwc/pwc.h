@@ -140,9 +140,12 @@ enum pwc_rights {
 
 /* Flags of pwc_register. */
 enum pwc_register_flags {
-    /* Give one of these flags, or 0. No flag has the value of a right. */
+    /* Give PWC_MOVE, PWC_SHARE or 0. No flag has the value of a right. */
     PWC_MOVE = 1 << 8,  /* move whole anonymous pages under a shared mapping, in place */
     PWC_SHARE = 1 << 9, /* like PWC_MOVE, for any writable private memory */
+    /* With PWC_SHARE: a region that no other registration gives, also of the same range, so that
+     * its key ends with it. */
+    PWC_OWN_KEY = 1 << 10,
 };
 
 /* Kinds of event, also a mask for probe and wait, where 0 means PWC_LOCAL | PWC_REMOTE. */
@@ -335,13 +338,14 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
 
 /*
  * Makes a region of memory that the caller has. A second call with the same range, rights and flags
- * gives the same region, and is counted. Blocks; if the daemon is restarted meanwhile, asks again.
- * `flags`: 0, PWC_MOVE or PWC_SHARE (enum pwc_register_flags). -EEXIST: the range overlaps memory
- * of another region, or is registered with other rights or flags; -EINVAL: no memory, unknown
- * rights or flags, memory that cannot be moved, or a copy above the daemon's bounce_max (4 MiB);
- * -ENOTSUP: rights without PWC_MOVE or PWC_SHARE; -EDQUOT: more memory, segments or regions than
- * the client or its user may have; -EMFILE, -ENFILE: no descriptor is left, of which memory that is
- * moved takes one or two; -ENOMEM. pwc_error_text says why memory cannot be moved.
+ * gives the same region, and is counted, except with PWC_OWN_KEY. Blocks; if the daemon is
+ * restarted meanwhile, asks again. `flags`: 0, PWC_MOVE, PWC_SHARE or PWC_SHARE | PWC_OWN_KEY (enum
+ * pwc_register_flags). -EEXIST: the range overlaps memory of another region, or is registered with
+ * other rights or flags; -EINVAL: no memory, unknown rights or flags, memory that cannot be moved,
+ * or a copy above the daemon's bounce_max (4 MiB); -ENOTSUP: rights without PWC_MOVE or PWC_SHARE;
+ * -EDQUOT: more memory, segments or regions than the client or its user may have; -EMFILE, -ENFILE:
+ * no descriptor is left, of which memory that is moved takes one or two; -ENOMEM. pwc_error_text
+ * says why memory cannot be moved.
  *
  * Without flags the region is local only: `rights` must be 0. The daemon does not reach the memory
  * itself, but a single copy of it, which all puts and gets of the region share:

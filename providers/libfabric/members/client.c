@@ -140,5 +140,5 @@ int client_peer(pwc_client *client, const uint8_t bytes[CLIENT_ADDRESS_BYTES], p
 int client_share(pwc_client *client, void *address, size_t length, unsigned rights,
                  pwc_region **out)
 {
-    return pwc_register(client, address, length, rights, PWC_SHARE, out);
+    return pwc_register(client, address, length, rights, PWC_SHARE | PWC_OWN_KEY, out);
 }

@@ -23,8 +23,8 @@ int client_address(pwc_ctx *ctx, uint8_t address[CLIENT_ADDRESS_BYTES]);
  * more; -EINVAL: these bytes are no address. */
 int client_peer(pwc_client *client, const uint8_t address[CLIENT_ADDRESS_BYTES], pwc_peer *out);
 
-/* Makes a region of memory that peers may reach with these rights. Blocks. Errors as
- * pwc_register. */
+/* Makes a region of memory that peers may reach with these rights, with a key of its own. Blocks.
+ * Errors as pwc_register. */
 int client_share(pwc_client *client, void *address, size_t length, unsigned rights,
                  pwc_region **out);
 

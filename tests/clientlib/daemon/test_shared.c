@@ -219,6 +219,44 @@ static void test_again(void)
     munmap(memory, PAGES * page);
 }
 
+/* With PWC_OWN_KEY each call makes a region, also of a range that has one; no other call gives this
+ * region, and it ends at once. */
+static void test_own_key(void)
+{
+    struct world *w = open_world();
+    uint8_t *memory = map(PAGES);
+    pwc_region *own, *second, *plain, *again, *other;
+    struct pwc_key keys[3];
+
+    CU_ASSERT_EQUAL_FATAL(share(w, memory + 5, 100, PWC_REMOTE_RW, &plain), 0);
+    CU_ASSERT_EQUAL_FATAL(
+        pwc_register(w->client, memory + 5, 100, PWC_REMOTE_RW, PWC_SHARE | PWC_OWN_KEY, &own), 0);
+    CU_ASSERT_EQUAL_FATAL(
+        pwc_register(w->client, memory + 5, 100, PWC_REMOTE_RW, PWC_SHARE | PWC_OWN_KEY, &second),
+        0);
+    CU_ASSERT_EQUAL_FATAL(share(w, memory + 5, 100, PWC_REMOTE_RW, &again), 0);
+    CU_ASSERT_PTR_NOT_EQUAL(own, second);
+    CU_ASSERT_PTR_NOT_EQUAL(own, plain);
+    CU_ASSERT_PTR_NOT_EQUAL(second, plain);
+    CU_ASSERT_PTR_EQUAL(again, plain);
+    CU_ASSERT_EQUAL(pwc_region_key(own, &keys[0]), 0);
+    CU_ASSERT_EQUAL(pwc_region_key(second, &keys[1]), 0);
+    CU_ASSERT_EQUAL(pwc_region_key(plain, &keys[2]), 0);
+    CU_ASSERT_NOT_EQUAL(keys[0].slot, keys[1].slot);
+    CU_ASSERT_NOT_EQUAL(keys[0].slot, keys[2].slot);
+    CU_ASSERT_EQUAL(pwc_register(w->client, memory, page, 0, PWC_OWN_KEY, &other), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_register(w->client, memory, page, 0, PWC_MOVE | PWC_OWN_KEY, &other),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(pwc_region_free(again), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(plain), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(own), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
+    CU_ASSERT_EQUAL(pwc_region_free(second), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    world_free(w);
+    munmap(memory, PAGES * page);
+}
+
 /* A call that fails leaves nothing behind; the next one succeeds. */
 static void test_unwinding(void)
 {
@@ -523,6 +561,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"ranges that overlap", test_overlaps},
         {"the same range again", test_again},
+        {"keys of their own", test_own_key},
         {"calls that fail", test_unwinding},
         {"pages that are gone", test_pages_that_are_gone},
         {"a heap that shrinks", test_heap_that_shrinks},
