@@ -292,6 +292,59 @@ static void test_two_keys(void)
     both_close(sides);
 }
 
+/* Registers one of many ranges, reads it, and closes it. Returns the first error. */
+static int read_range(struct side sides[2], size_t round)
+{
+    unsigned char *range = sides[1].memory + round % 1000 * 64;
+    struct fi_cq_tagged_entry entry;
+    struct fid_mr *mr;
+    uint64_t word = 0;
+    int rc;
+
+    memcpy(range, &round, sizeof(round));
+    rc = fi_mr_reg(sides[1].domain, range, 64, FI_REMOTE_READ, 0, 0, 0, &mr, NULL);
+    if (rc < 0)
+        return rc;
+    rc = (int)both_read(sides, &word, 8, (uint64_t)(uintptr_t)range, fi_mr_key(mr), NULL);
+    if (rc == 0)
+        rc = side_entry(&sides[0], &sides[1], &entry);
+    if (rc == 1)
+        rc = word == round ? 0 : -FI_EIO;
+    return fi_close(&mr->fid) == 0 ? rc : -FI_EBUSY;
+}
+
+/* An endpoint may use any number of keys, one after the other, although its daemon has room for few
+ * binds (--binds): keys that were used long ago are unbound. */
+static void test_many_keys(void)
+{
+    struct side sides[2];
+    int rc = 0;
+
+    both_open(sides, &both_basic);
+    for (size_t round = 0; rc == 0 && round < 2000; round++)
+        rc = read_range(sides, round);
+    CU_ASSERT_EQUAL(rc, 0);
+    both_close(sides);
+}
+
+/* After an address is removed, what was bound at its endpoint is unbound: each endpoint here uses
+ * 100 keys of a peer, and then another peer of the same owner. */
+static void test_removed_addresses(void)
+{
+    struct side sides[2];
+    int rc = 0;
+
+    both_open(sides, &both_basic);
+    for (size_t i = 0; rc == 0 && i < 20; i++) {
+        for (size_t round = 0; rc == 0 && round < 100; round++)
+            rc = read_range(sides, round);
+        CU_ASSERT_EQUAL(fi_av_remove(sides[0].av, &sides[0].peer, 1, 0), 0);
+        CU_ASSERT_EQUAL_FATAL(side_meet(&sides[0], &sides[1]), 0);
+    }
+    CU_ASSERT_EQUAL(rc, 0);
+    both_close(sides);
+}
+
 /* Memory of the reader's own, of which all but the first bytes is registered for peers. */
 struct closing {
     unsigned char *memory;
@@ -363,6 +416,8 @@ int main(int argc, char **argv)
         {"fence", test_fence},
         {"stopped daemon", test_stopped},
         {"two keys of one range", test_two_keys},
+        {"many keys", test_many_keys},
+        {"removed addresses", test_removed_addresses},
         {"close while operations are under way", test_close_under_way},
         CU_TEST_INFO_NULL,
     };

@@ -189,8 +189,69 @@ static void start_read(struct endpoint *endpoint, struct remote *remote)
     started(&remote->state, &remote->error, rc);
 }
 
-/* Finds the remote of a key; the one that was used last is first in the list. */
-static struct remote *remote_of(struct peer *peer, uint64_t key)
+static void retire(struct remotes *remotes, struct remote *remote)
+{
+    remote->next = remotes->retired;
+    remotes->retired = remote;
+    remotes->retired_count++;
+}
+
+/* Whether an event will come for the remote, which must stay until then. */
+static bool is_awaited(const struct remote *remote)
+{
+    return remote->state == REMOTE_READS || remote->state == REMOTE_BINDS;
+}
+
+/* Takes a remote that is not awaited out of its peer's list. Operations under way keep it until it
+ * is unbound; a remote that is not bound has none. */
+static void give_up(struct remotes *remotes, struct remote **at)
+{
+    struct remote *remote = *at;
+
+    *at = remote->next;
+    remote->peer->count--;
+    if (remote->handle)
+        retire(remotes, remote);
+    else
+        free(remote);
+}
+
+/* Makes room for one more remote of a peer. 0, or -FI_EAGAIN: it will have room later. */
+static int make_room(struct remotes *remotes, struct peer *peer)
+{
+    struct remote **last = NULL;
+
+    if (peer->count < REMOTES_OF_PEER)
+        return 0;
+    for (struct remote **at = &peer->remotes; *at; at = &(*at)->next)
+        if (!is_awaited(*at))
+            last = at;
+    if (!last || remotes->retired_count >= REMOTES_RETIRED)
+        return -FI_EAGAIN;
+    give_up(remotes, last);
+    return 0;
+}
+
+static int add_remote(struct remotes *remotes, struct peer *peer, uint64_t key)
+{
+    int rc = make_room(remotes, peer);
+    struct remote *remote;
+
+    if (rc < 0)
+        return rc;
+    remote = calloc(1, sizeof(*remote));
+    if (!remote)
+        return -FI_ENOMEM;
+    remote->key = key;
+    remote->peer = peer;
+    remote->next = peer->remotes;
+    peer->remotes = remote;
+    peer->count++;
+    return 0;
+}
+
+/* Makes the remote of a key the first of its peer's list, or adds it there. */
+static int remote_of(struct remotes *remotes, struct peer *peer, uint64_t key)
 {
     struct remote **at = &peer->remotes;
     struct remote *remote;
@@ -198,18 +259,12 @@ static struct remote *remote_of(struct peer *peer, uint64_t key)
     while (*at && (*at)->key != key)
         at = &(*at)->next;
     remote = *at;
-    if (remote) {
-        *at = remote->next;
-    } else {
-        remote = calloc(1, sizeof(*remote));
-        if (!remote)
-            return NULL;
-        remote->key = key;
-        remote->peer = peer;
-    }
+    if (!remote)
+        return add_remote(remotes, peer, key);
+    *at = remote->next;
     remote->next = peer->remotes;
     peer->remotes = remote;
-    return remote;
+    return 0;
 }
 
 /* Replaces the first remote of the peer's list by a new one, which will look the key up again.
@@ -228,9 +283,7 @@ static int renew(struct remotes *remotes, struct remote **at)
     fresh->peer = old->peer;
     fresh->next = old->next;
     *at = fresh;
-    old->next = remotes->retired;
-    remotes->retired = old;
-    remotes->retired_count++;
+    retire(remotes, old);
     return 0;
 }
 
@@ -251,10 +304,14 @@ int remote_of_peer(struct endpoint *endpoint, struct peer *peer, const struct fi
     struct remote *remote = peer->remotes;
     int rc;
 
-    if (!remote || remote->key != range->key)
-        remote = remote_of(peer, range->key);
-    if (!remote)
-        return -FI_ENOMEM;
+    if (!remote || remote->key != range->key) {
+        rc = remote_of(&endpoint->remotes, peer, range->key);
+        if (rc < 0) {
+            *out = NULL;
+            return rc;
+        }
+        remote = peer->remotes;
+    }
     *out = remote;
     if (remote->state == REMOTE_READY && !remote->stale) {
         rc = offset_of(remote, range, offset);
@@ -283,7 +340,7 @@ int remote_find(struct endpoint *endpoint, fi_addr_t number, const struct fi_rma
     if (rc < 0)
         return rc;
     rc = remote_of_peer(endpoint, peer, range, out, offset);
-    if (rc != -FI_EAGAIN || (*out)->waited)
+    if (rc != -FI_EAGAIN || !*out || (*out)->waited)
         return rc;
     (*out)->waited = true;
     end = members_now() + REMOTE_PATIENCE_MS;
@@ -305,6 +362,54 @@ bool remote_refused(struct remote *remote)
 {
     remote->stale = true;
     return remote->used;
+}
+
+/* Gives up the remotes of a peer, and then its table. Returns whether nothing is left. */
+static bool give_up_peer(struct remotes *remotes, struct peer *peer)
+{
+    struct remote **at = &peer->remotes;
+    struct remote *table;
+
+    while (*at)
+        if (is_awaited(*at))
+            at = &(*at)->next;
+        else
+            give_up(remotes, at);
+    /* Operations that wait for their second submission still read the table. */
+    if (peer->remotes || peer->waiting > 0 || peer->state == REMOTE_BINDS)
+        return false;
+    if (!peer->table)
+        return true;
+    table = calloc(1, sizeof(*table));
+    if (!table)
+        return false;
+    table->peer = peer;
+    table->handle = peer->table;
+    retire(remotes, table);
+    peer->table = NULL;
+    peer->state = REMOTE_NEW;
+    return true;
+}
+
+void remotes_review(struct endpoint *endpoint)
+{
+    struct remotes *remotes = &endpoint->remotes;
+    unsigned removals = av_removals(endpoint->av);
+    bool all = true;
+
+    for (size_t i = 0; i < remotes->count; i++) {
+        struct peer *peer = remotes->peers[i];
+        struct address address;
+
+        if (!peer || peer->removals == removals)
+            continue;
+        if (av_find(endpoint->av, i, &address) == 0)
+            peer->removals = removals;
+        else
+            all &= give_up_peer(remotes, peer);
+    }
+    if (all)
+        remotes->removals = removals;
 }
 
 void remotes_unbind(struct remotes *remotes)

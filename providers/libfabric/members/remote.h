@@ -31,11 +31,12 @@ struct peer {
     bool waited;       /* a call has waited for the bind once */
     unsigned removals; /* the vector's count when it had this address last */
     pwc_peer address;
-    pwc_remote *table; /* the peer's table of keys */
-    unsigned users;    /* operations, messages and reads of the table that are under way */
-    unsigned waiting;  /* operations that wait for their second submission (again.h) */
-    unsigned fences;   /* operations with a fence so far */
-    struct remote *remotes;
+    pwc_remote *table;      /* the peer's table of keys */
+    unsigned users;         /* operations, messages and reads of the table that are under way */
+    unsigned waiting;       /* operations that wait for their second submission (again.h) */
+    unsigned fences;        /* operations with a fence so far */
+    struct remote *remotes; /* the one that was used last is the first */
+    unsigned count;
 };
 
 struct remote {
@@ -55,13 +56,18 @@ struct remote {
 struct remotes {
     struct peer **peers; /* by number in the address vector */
     size_t count;
-    /* Remotes whose key has been looked up again since. They are unbound when nothing is under way
-     * to their peer, because pwc_unbind waits for all that is. */
+    /* Remotes that are given up: their key has been looked up again since, or others were used
+     * later, or their peer's address was removed. They are unbound when nothing is under way to
+     * their peer, because pwc_unbind waits for all that is. */
     struct remote *retired;
     unsigned retired_count;
+    unsigned removals; /* the vector's count at the last remotes_review that left nothing to do */
 };
 
-/* While so many wait to be unbound, keys are not looked up again: -FI_EAGAIN. */
+/* A peer has at most so many remotes: before one more the one is given up that was not used for the
+ * longest time. */
+#define REMOTES_OF_PEER 256
+/* While so many wait to be unbound, no more are given up for others: -FI_EAGAIN. */
 #define REMOTES_RETIRED 64
 
 /*
@@ -78,7 +84,8 @@ int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out);
 /* Finds the memory that a key of that address names, and the offset of the range in it. Results as
  * of remote_peer; -FI_EKEYREJECTED: there is no such key; -ERANGE: the range is not in its memory.
  * The owner may have given the key to other memory, so -ERANGE is the answer of an entry that no
- * operation has used before: an older one is read again first. */
+ * operation has used before: an older one is read again first. Where there is no room for one more
+ * remote now, *out is NULL. */
 int remote_find(struct endpoint *endpoint, fi_addr_t number, const struct fi_rma_iov *range,
                 struct remote **out, uint64_t *offset);
 
@@ -92,6 +99,10 @@ void remote_failed(struct remote *remote, int status);
 /* Notes that libpwc has refused an operation for its key or rights. Returns whether the entry was
  * old, so that the operation may be tried again. */
 bool remote_refused(struct remote *remote);
+
+/* Gives up what is bound at peers whose address was removed from the vector. Call it when the
+ * vector's count of removals differs from the one here. */
+void remotes_review(struct endpoint *endpoint);
 
 /* Unbinds one of the retired remotes, if there is one whose peer is idle. Waits for the daemon's
  * answer. */

@@ -78,6 +78,8 @@ int endpoint_progress_held(struct endpoint *endpoint)
     } while (n > 0 && taken < EVENTS_MAX);
     if (endpoint->operations.waiting > 0)
         again_submit(endpoint);
+    if (endpoint->av && av_removals(endpoint->av) != endpoint->remotes.removals)
+        remotes_review(endpoint);
     if (endpoint->remotes.retired)
         remotes_unbind(&endpoint->remotes);
     return n == -ESHUTDOWN || n == -EPROTO ? session_over(endpoint, n) : 0;
