@@ -177,6 +177,27 @@ static void test_refused(void)
     side_close(&side);
 }
 
+/* A wait for arrivals ends within seconds when the daemon dies. */
+static void test_killed(void)
+{
+    static const enum fi_threading threadings[] = {FI_THREAD_DOMAIN, FI_THREAD_SAFE};
+    const unsigned node = both_cluster.options.nodes - 1;
+
+    for (int i = 0; i < 2; i++) {
+        const struct side_options options = counting_as(threadings[i]);
+        struct side side;
+        int64_t begin;
+
+        CU_ASSERT_EQUAL_FATAL(side_open(&side, both_socket(node), &options), 0);
+        cluster_kill(&both_cluster, node);
+        begin = side_now();
+        CU_ASSERT_EQUAL(fi_cntr_wait(side.arrived, 1, SIDE_WAIT_MS), -FI_ESHUTDOWN);
+        CU_ASSERT(side_now() - begin < SIDE_WAIT_MS / 4);
+        side_close(&side);
+        CU_ASSERT_EQUAL_FATAL(cluster_restart(&both_cluster, node), 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
@@ -186,6 +207,7 @@ int main(int argc, char **argv)
         {"set and add", test_set},
         {"closed endpoint", test_closed_endpoint},
         {"refused", test_refused},
+        {"killed daemon", test_killed},
         CU_TEST_INFO_NULL,
     };
 

@@ -106,11 +106,74 @@ static void test_submissions(void)
     }
 }
 
+static ssize_t write_word(struct side sides[2])
+{
+    return fi_inject_write(sides[0].ep, "y", 1, sides[0].peer, side_address(&sides[1], 0),
+                           side_key(&sides[1]));
+}
+
+/* Loops of programs, each of which ends after the death of the daemon. */
+static bool reading_ends(struct side sides[2], int64_t end)
+{
+    struct fi_cq_entry entry;
+
+    while (fi_cq_read(sides[0].cq, &entry, 1) == -FI_EAGAIN)
+        if (side_now() > end)
+            return false;
+    return true;
+}
+
+static bool counting_ends(struct side sides[2], int64_t end)
+{
+    CU_ASSERT_EQUAL(write_word(sides), 0);
+    while (fi_cntr_read(sides[0].writes) < 2 && fi_cntr_readerr(sides[0].writes) == 0)
+        if (side_now() > end)
+            return false;
+    return true;
+}
+
+static bool trying_ends(struct side sides[2], int64_t end)
+{
+    while (write_word(sides) == 0)
+        if (side_now() > end)
+            return false;
+    while (write_word(sides) == -FI_EAGAIN)
+        if (side_now() > end)
+            return false;
+    return true;
+}
+
+/* A program that polls notices within seconds that its daemon has died, however it polls. */
+static void test_killed(void)
+{
+    static bool (*const loops[])(struct side sides[2], int64_t end) = {reading_ends, counting_ends,
+                                                                       trying_ends};
+
+    for (int i = 0; i < 6; i++) {
+        const struct side_options options =
+            polling_as(i % 2 == 0 ? FI_THREAD_DOMAIN : FI_THREAD_SAFE);
+        struct side sides[2];
+        int64_t begin = side_now();
+
+        both_open(sides, &options);
+        CU_ASSERT_EQUAL_FATAL(
+            both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+        /* No call that waits: with a descriptor to wait on, each probe looks at the daemon. */
+        while (fi_cntr_read(sides[0].writes) < 1 && side_now() < begin + SIDE_WAIT_MS)
+            ;
+        cluster_kill(&both_cluster, 0);
+        CU_ASSERT(loops[i / 2](sides, side_now() + SIDE_WAIT_MS / 4));
+        both_close(sides);
+        CU_ASSERT_EQUAL_FATAL(cluster_restart(&both_cluster, 0), 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
         {"looks in vain", test_looks},
         {"looks between submissions", test_submissions},
+        {"killed daemon", test_killed},
         CU_TEST_INFO_NULL,
     };
 

@@ -176,6 +176,14 @@ static bool have_submitted(struct members *members)
     return submitted;
 }
 
+void members_watch(struct members *members)
+{
+    lock_take(&members->lock);
+    for (unsigned i = 0; i < members->count; i++)
+        endpoint_watch(members->list[i]);
+    lock_give(&members->lock);
+}
+
 void members_yield(struct members *members)
 {
     /* With locks another thread may close the endpoint meanwhile. */
@@ -187,8 +195,10 @@ void members_yield(struct members *members)
     atomic_store_explicit(&members->vain, vain, memory_order_relaxed);
     if (single)
         endpoint_yield(single, vain);
-    else if (vain > 1)
+    else if (vain > 1) {
+        members_watch(members);
         sched_yield();
+    }
 }
 
 static int open_descriptors(struct members *members)

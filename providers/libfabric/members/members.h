@@ -36,6 +36,9 @@ int members_flush(struct members *members, int ms);
 void members_found(struct members *members);
 void members_yield(struct members *members);
 
+/* Looks once a second whether the endpoints' daemon lives (endpoint_watch). */
+void members_watch(struct members *members);
+
 /* Sleeps until an event may have come, until members_wake, or for `ms` milliseconds (-1: no end).
  * May return early. */
 void members_sleep(struct members *members, int ms);

@@ -62,13 +62,22 @@ static uint64_t value_of(struct cntr *cntr)
     return value;
 }
 
+/* Takes the events of all endpoints. 0, or the error of an endpoint whose session is over. */
+static int progress(struct cntr *cntr)
+{
+    int ends = members_progress(cntr->members);
+    int arrivals = cntr->arrivals ? members_progress(cntr->arrivals) : 0;
+
+    return ends < 0 ? ends : arrivals;
+}
+
 static uint64_t cntr_read(struct fid_cntr *fid)
 {
     struct cntr *cntr = cntr_of(fid);
     struct members *members = cntr->arrivals ? cntr->arrivals : cntr->members;
     uint64_t value;
 
-    members_progress(cntr->members);
+    progress(cntr);
     value = value_of(cntr);
     if (atomic_exchange_explicit(&cntr->read, value, memory_order_relaxed) == value)
         members_yield(members);
@@ -81,7 +90,7 @@ static uint64_t cntr_readerr(struct fid_cntr *fid)
 {
     struct cntr *cntr = cntr_of(fid);
 
-    members_progress(cntr->members);
+    progress(cntr);
     return atomic_load(&cntr->failed);
 }
 
@@ -130,6 +139,8 @@ static void sleep_for(struct cntr *cntr, uint64_t threshold, int ms)
     struct endpoint *target = cntr->arrivals ? members_single(cntr->arrivals) : NULL;
     uint64_t own = atomic_load(&cntr->ended) - atomic_load(&cntr->arrived_before);
 
+    if (cntr->arrivals)
+        members_watch(cntr->arrivals);
     if (target)
         /* Closed endpoints may have counted a part of the threshold; then the wait returns only at
          * the end of its slice. */
@@ -147,7 +158,7 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
     uint64_t failed = atomic_load(&cntr->failed);
 
     for (;;) {
-        int rc = members_progress(cntr->members);
+        int rc = progress(cntr);
         int64_t left;
 
         if (value_of(cntr) >= threshold)

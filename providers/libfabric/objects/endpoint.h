@@ -33,9 +33,10 @@ struct endpoint {
     uint64_t caps;
     uint64_t tx_flags, rx_flags; /* flags of operations whose call gives none */
     bool enabled;
-    int over;              /* a negative errno once the session is over */
-    atomic_bool submitted; /* since the last endpoint_take_submitted */
-    unsigned refused;      /* calls in a row that gave -FI_EAGAIN */
+    int over;                /* a negative errno once the session is over */
+    atomic_bool submitted;   /* since the last endpoint_take_submitted */
+    _Atomic int64_t watched; /* when endpoint_watch has looked last, by members_now */
+    unsigned refused;        /* calls in a row that gave -FI_EAGAIN */
     struct av *av;
     struct cq *tx_cq, *rx_cq;
     bool tx_selective, rx_selective; /* an entry only where FI_COMPLETION asks for it */
@@ -71,6 +72,10 @@ bool endpoint_take_submitted(struct endpoint *endpoint);
 /* After so many looks or refused calls in a row: yields the processor (pwc_yield). If threads share
  * the endpoint, yields outside its lock. */
 void endpoint_yield(struct endpoint *endpoint, unsigned looks);
+
+/* Looks once a second whether the daemon lives, which endpoint_progress does not; if not, the next
+ * endpoint_progress returns the error. For a program that polls and shares the endpoint. */
+void endpoint_watch(struct endpoint *endpoint);
 
 /* Sleeps until an event comes, for `ms` milliseconds at most. If threads share the endpoint, does
  * not sleep in a call on the context, because this would hold the lock. */

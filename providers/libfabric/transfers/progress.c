@@ -15,6 +15,10 @@
 #define EVENTS_MAX 512
 /* After this time a wait returns, to look at errors and at its other endpoints. */
 #define SLICE_MS 100
+/* Between two looks whether the daemon lives, and the looks in vain that pwc_yield makes one for.
+ */
+#define WATCH_MS    1000
+#define WATCH_LOOKS 100
 
 /* Adds an entry for a peer's operation with data. */
 static void take_remote(struct endpoint *endpoint, const struct pwc_event *event)
@@ -112,12 +116,32 @@ bool endpoint_take_submitted(struct endpoint *endpoint)
            atomic_exchange_explicit(&endpoint->submitted, false, memory_order_relaxed);
 }
 
+/* The caller holds the lock. */
+static void yield_held(struct endpoint *endpoint, unsigned looks)
+{
+    (void)pwc_yield(endpoint->ctx, kinds_of(endpoint) | PWC_MESSAGE, looks);
+}
+
 void endpoint_yield(struct endpoint *endpoint, unsigned looks)
 {
     if (!endpoint->lock.used)
-        (void)pwc_yield(endpoint->ctx, kinds_of(endpoint) | PWC_MESSAGE, looks);
-    else if (looks > 1)
+        yield_held(endpoint, looks);
+    else if (looks > 1) {
+        endpoint_watch(endpoint);
         sched_yield();
+    }
+}
+
+void endpoint_watch(struct endpoint *endpoint)
+{
+    int64_t now = members_now();
+
+    if (now - atomic_load_explicit(&endpoint->watched, memory_order_relaxed) < WATCH_MS)
+        return;
+    atomic_store_explicit(&endpoint->watched, now, memory_order_relaxed);
+    lock_take(&endpoint->lock);
+    yield_held(endpoint, WATCH_LOOKS);
+    lock_give(&endpoint->lock);
 }
 
 void endpoint_wait(struct endpoint *endpoint, int ms)
