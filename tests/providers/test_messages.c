@@ -254,6 +254,39 @@ static void test_wait(void)
     wait_for_data(FI_WAIT_FD, FI_THREAD_DOMAIN);
 }
 
+/* fi_trywait does not let a program wait while it has not taken all events: operations on one node
+ * end in their calls, and make no descriptor readable. */
+static void test_events_left(void)
+{
+    const struct side_options options = {
+        .mr_mode = both_basic.mr_mode, .format = FI_CQ_FORMAT_TAGGED, .wait = FI_WAIT_FD};
+    struct side sides[2];
+    struct fi_cq_tagged_entry entry = {.op_context = NULL};
+    struct pollfd pollfd = {.events = POLLIN};
+    struct fid *fids[1];
+    ssize_t rc;
+
+    both_open(sides, &options);
+    fids[0] = &sides[0].cq->fid;
+    CU_ASSERT_EQUAL_FATAL(fi_control(&sides[0].cq->fid, FI_GETWAIT, &pollfd.fd), 0);
+    for (unsigned i = 0; i < 1500; i++)
+        CU_ASSERT_EQUAL_FATAL(
+            SIDE_REPEAT(&sides[0], &sides[1],
+                        fi_inject_write(sides[0].ep, "x", 1, sides[0].peer,
+                                        side_address(&sides[1], 0), side_key(&sides[1]))),
+            0);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "y", 1, side_address(&sides[1], 0), side_key(&sides[1]), &entry), 0);
+    do {
+        if (fi_trywait(sides[0].fabric, fids, 1) == 0)
+            CU_ASSERT_EQUAL_FATAL(poll(&pollfd, 1, SIDE_WAIT_MS / 4), 1);
+        rc = fi_cq_read(sides[0].cq, &entry, 1);
+    } while (rc == -FI_EAGAIN);
+    CU_ASSERT_EQUAL(rc, 1);
+    CU_ASSERT_PTR_EQUAL(entry.op_context, &entry);
+    both_close(sides);
+}
+
 static void *signal_later(void *argument)
 {
     struct side *side = argument;
@@ -297,6 +330,7 @@ int main(int argc, char **argv)
         {"formats", test_formats},
         {"selective", test_selective},
         {"wait", test_wait},
+        {"events left", test_events_left},
         {"ends of waits", test_wait_ends},
         CU_TEST_INFO_NULL,
     };

@@ -127,7 +127,7 @@ int members_progress(struct members *members)
     for (unsigned i = 0; i < members->count; i++) {
         int one = endpoint_progress(members->list[i]);
 
-        if (one < 0)
+        if (one < 0 || rc == 0)
             rc = one;
     }
     lock_give(&members->lock);
@@ -267,8 +267,8 @@ void members_sleep(struct members *members, int ms)
     members_clear(members);
     /* Take events that came before the descriptor was armed; the caller then looks at the result.
      */
-    members_progress(members);
-    poll(&pollfd, 1, ms);
+    if (members_progress(members) == 0)
+        poll(&pollfd, 1, ms);
 }
 
 void members_wake(struct members *members)

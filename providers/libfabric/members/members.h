@@ -23,7 +23,8 @@ void members_drop(struct members *members, struct endpoint *endpoint);
  * endpoint is no member. */
 void members_retire(struct members *members, struct endpoint *endpoint, uint64_t value);
 
-/* Takes the events of all endpoints. 0, or the error of an endpoint whose session is over. */
+/* Takes the events of all endpoints. 0 if no event is left, 1 if some may be left, or the error of
+ * an endpoint whose session is over. */
 int members_progress(struct members *members);
 
 /* Waits until all that the endpoints have submitted has ended, for `ms` milliseconds at most.

@@ -128,7 +128,7 @@ int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
         return rc;
     (*out)->waited = true;
     end = members_now() + REMOTE_PATIENCE_MS;
-    while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) == 0) {
+    while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) >= 0) {
         sched_yield();
         rc = find_peer(endpoint, number, out);
     }
@@ -344,7 +344,7 @@ int remote_find(struct endpoint *endpoint, fi_addr_t number, const struct fi_rma
         return rc;
     (*out)->waited = true;
     end = members_now() + REMOTE_PATIENCE_MS;
-    while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) == 0) {
+    while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) >= 0) {
         sched_yield();
         rc = remote_of_peer(endpoint, peer, range, out, offset);
     }
@@ -412,7 +412,7 @@ void remotes_review(struct endpoint *endpoint)
         remotes->removals = removals;
 }
 
-void remotes_unbind(struct remotes *remotes)
+bool remotes_unbind(struct remotes *remotes)
 {
     struct remote **at = &remotes->retired;
     struct remote *remote;
@@ -421,10 +421,11 @@ void remotes_unbind(struct remotes *remotes)
         at = &(*at)->next;
     remote = *at;
     if (!remote || pwc_unbind(remote->handle) < 0)
-        return;
+        return false;
     *at = remote->next;
     remotes->retired_count--;
     free(remote);
+    return true;
 }
 
 static void free_list(struct remote *remote)

@@ -105,8 +105,8 @@ bool remote_refused(struct remote *remote);
 void remotes_review(struct endpoint *endpoint);
 
 /* Unbinds one of the retired remotes, if there is one whose peer is idle. Waits for the daemon's
- * answer. */
-void remotes_unbind(struct remotes *remotes);
+ * answer. Returns whether it has unbound one. */
+bool remotes_unbind(struct remotes *remotes);
 
 void remotes_free(struct remotes *remotes);
 

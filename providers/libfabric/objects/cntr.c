@@ -62,13 +62,13 @@ static uint64_t value_of(struct cntr *cntr)
     return value;
 }
 
-/* Takes the events of all endpoints. 0, or the error of an endpoint whose session is over. */
+/* Takes the events of all endpoints, as members_progress does. */
 static int progress(struct cntr *cntr)
 {
     int ends = members_progress(cntr->members);
     int arrivals = cntr->arrivals ? members_progress(cntr->arrivals) : 0;
 
-    return ends < 0 ? ends : arrivals;
+    return ends < 0 || arrivals == 0 ? ends : arrivals;
 }
 
 static uint64_t cntr_read(struct fid_cntr *fid)

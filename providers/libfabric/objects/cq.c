@@ -252,9 +252,9 @@ int cq_trywait(struct cq *cq)
     if (cq->wait_object == FI_WAIT_NONE)
         return -FI_EINVAL;
     members_clear(cq->members);
-    members_progress(cq->members);
+    rc = members_progress(cq->members);
     lock_take(&cq->lock);
-    rc = held(cq) > 0 || cq->errors ? -FI_EAGAIN : 0;
+    rc = rc != 0 || held(cq) > 0 || cq->errors ? -FI_EAGAIN : 0;
     lock_give(&cq->lock);
     return rc;
 }

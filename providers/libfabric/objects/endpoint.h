@@ -56,7 +56,8 @@ static inline struct endpoint *endpoint_of(struct fid_ep *fid)
 }
 
 /* Takes the events that have come: ends operations, adds entries, runs the handler of messages.
- * Returns 0, or a negative errno: the session is over. Takes the endpoint's lock. */
+ * Returns 0 if no event is left, so that the descriptor becomes readable with the next one; 1 if
+ * some may be left; or a negative errno: the session is over. Takes the endpoint's lock. */
 int endpoint_progress(struct endpoint *endpoint);
 /* As endpoint_progress, for a caller that holds the lock. */
 int endpoint_progress_held(struct endpoint *endpoint);

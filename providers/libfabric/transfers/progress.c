@@ -68,9 +68,26 @@ static int session_over(struct endpoint *endpoint, int why)
     return why;
 }
 
+/* Does what events have made possible. Returns whether this may have left events: to unbind a
+ * remote keeps some, and an operation that is submitted may end at once. */
+static bool continue_others(struct endpoint *endpoint)
+{
+    bool submits = endpoint->operations.waiting > 0;
+    bool unbinds = false;
+
+    if (submits)
+        again_submit(endpoint);
+    if (endpoint->av && av_removals(endpoint->av) != endpoint->remotes.removals)
+        remotes_review(endpoint);
+    if (endpoint->remotes.retired)
+        unbinds = remotes_unbind(&endpoint->remotes);
+    return submits || unbinds;
+}
+
 int endpoint_progress_held(struct endpoint *endpoint)
 {
     struct pwc_event events[EVENTS];
+    bool more;
     int taken = 0;
     int n;
 
@@ -80,13 +97,8 @@ int endpoint_progress_held(struct endpoint *endpoint)
             take(endpoint, &events[i]);
         taken += n > 0 ? n : 0;
     } while (n > 0 && taken < EVENTS_MAX);
-    if (endpoint->operations.waiting > 0)
-        again_submit(endpoint);
-    if (endpoint->av && av_removals(endpoint->av) != endpoint->remotes.removals)
-        remotes_review(endpoint);
-    if (endpoint->remotes.retired)
-        remotes_unbind(&endpoint->remotes);
-    return n == -ESHUTDOWN || n == -EPROTO ? session_over(endpoint, n) : 0;
+    more = continue_others(endpoint) || n != 0;
+    return n == -ESHUTDOWN || n == -EPROTO ? session_over(endpoint, n) : more;
 }
 
 int endpoint_progress(struct endpoint *endpoint)
