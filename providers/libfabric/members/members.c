@@ -176,6 +176,13 @@ static bool have_submitted(struct members *members)
     return submitted;
 }
 
+/* The only endpoint, whose context this thread may call without a lock. NULL: there are several, or
+ * threads share it, and another thread may close it meanwhile. */
+static struct endpoint *only_endpoint(struct members *members)
+{
+    return members->lock.used ? NULL : members_single(members);
+}
+
 void members_watch(struct members *members)
 {
     lock_take(&members->lock);
@@ -186,8 +193,7 @@ void members_watch(struct members *members)
 
 void members_yield(struct members *members)
 {
-    /* With locks another thread may close the endpoint meanwhile. */
-    struct endpoint *single = members->lock.used ? NULL : members_single(members);
+    struct endpoint *single = only_endpoint(members);
     unsigned vain = 1;
 
     if (!have_submitted(members))
@@ -239,18 +245,26 @@ int members_descriptor(struct members *members)
     return rc;
 }
 
-void members_clear(struct members *members)
+bool members_quiet(struct members *members)
 {
     uint64_t count;
 
     atomic_store(&members->asleep, true);
-    if (members->event_fd >= 0 && read(members->event_fd, &count, sizeof(count)) < 0)
-        return;
+    if (members->event_fd >= 0)
+        (void)!read(members->event_fd, &count, sizeof(count));
+    return members_progress(members) == 0;
+}
+
+bool members_arm(struct members *members)
+{
+    if (only_endpoint(members) || members_descriptor(members) < 0)
+        return true;
+    return members_quiet(members);
 }
 
 void members_sleep(struct members *members, int ms)
 {
-    struct endpoint *single = members->lock.used ? NULL : members_single(members);
+    struct endpoint *single = only_endpoint(members);
     struct pollfd pollfd = {.events = POLLIN};
 
     if (ms < 0 || ms > SLICE_MS)
@@ -260,22 +274,22 @@ void members_sleep(struct members *members, int ms)
         return;
     }
     pollfd.fd = members_descriptor(members);
-    if (pollfd.fd < 0) {
+    if (pollfd.fd < 0)
         sched_yield();
-        return;
-    }
-    members_clear(members);
-    /* Take events that came before the descriptor was armed; the caller then looks at the result.
-     */
-    if (members_progress(members) == 0)
+    else
         poll(&pollfd, 1, ms);
+}
+
+bool members_asleep(struct members *members)
+{
+    return atomic_load_explicit(&members->asleep, memory_order_relaxed);
 }
 
 void members_wake(struct members *members)
 {
     uint64_t one = 1;
 
-    if (!atomic_load_explicit(&members->asleep, memory_order_relaxed))
+    if (!members_asleep(members))
         return;
     atomic_store(&members->asleep, false);
     if (members->event_fd >= 0 && write(members->event_fd, &one, sizeof(one)) < 0)

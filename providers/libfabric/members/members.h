@@ -40,17 +40,24 @@ void members_yield(struct members *members);
 /* Looks once a second whether the endpoints' daemon lives (endpoint_watch). */
 void members_watch(struct members *members);
 
+/* Before a sleep: takes the events that came before the descriptor was armed. Returns whether none
+ * is left. Then look whether they have brought what the thread waits for, and else call
+ * members_sleep. */
+bool members_arm(struct members *members);
 /* Sleeps until an event may have come, until members_wake, or for `ms` milliseconds (-1: no end).
  * May return early. */
 void members_sleep(struct members *members, int ms);
 
 /* Lets sleepers look again. Any thread. */
 void members_wake(struct members *members);
+/* Whether a thread may sleep, since the last members_wake. Any thread. */
+bool members_asleep(struct members *members);
 
 /* Returns a descriptor that becomes readable with the next event, or a negative errno.
- * members_clear makes it unreadable again after members_wake. */
+ * members_quiet makes it unreadable again after members_wake, and takes the events; returns whether
+ * none is left. */
 int members_descriptor(struct members *members);
-void members_clear(struct members *members);
+bool members_quiet(struct members *members);
 
 /* The only endpoint, or NULL where there are none or several. */
 struct endpoint *members_single(struct members *members);

@@ -132,9 +132,18 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
     return 0;
 }
 
-/* Sleeps until the counter may have grown: by arrivals, which the context counts, or by ends, which
- * events report. */
-static void sleep_for(struct cntr *cntr, uint64_t threshold, int ms)
+/* 0: the counter has reached the threshold; -FI_EAVAIL: more than `failed` operations have failed;
+ * -FI_EAGAIN. */
+static int look(struct cntr *cntr, uint64_t threshold, uint64_t failed)
+{
+    if (value_of(cntr) >= threshold)
+        return 0;
+    return atomic_load(&cntr->failed) != failed ? -FI_EAVAIL : -FI_EAGAIN;
+}
+
+/* Sleeps until the counter may have changed: by arrivals, which the context counts, or by ends,
+ * which events report. */
+static void sleep_for(struct cntr *cntr, uint64_t threshold, uint64_t failed, int ms)
 {
     struct endpoint *target = cntr->arrivals ? members_single(cntr->arrivals) : NULL;
     uint64_t own = atomic_load(&cntr->ended) - atomic_load(&cntr->arrived_before);
@@ -147,7 +156,7 @@ static void sleep_for(struct cntr *cntr, uint64_t threshold, int ms)
         endpoint_wait_arrived(target, threshold - own, ms);
     else if (cntr->arrivals)
         endpoint_nap(ms);
-    else
+    else if (members_arm(cntr->members) && look(cntr, threshold, failed) == -FI_EAGAIN)
         members_sleep(cntr->members, ms);
 }
 
@@ -158,26 +167,24 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
     uint64_t failed = atomic_load(&cntr->failed);
 
     for (;;) {
-        int rc = progress(cntr);
+        int progressed = progress(cntr);
+        int rc = look(cntr, threshold, failed);
         int64_t left;
 
-        if (value_of(cntr) >= threshold)
-            return 0;
-        if (atomic_load(&cntr->failed) != failed)
-            return -FI_EAVAIL;
-        if (rc < 0)
+        if (rc != -FI_EAGAIN)
             return rc;
+        if (progressed < 0)
+            return progressed;
         left = end - members_now();
         if (left <= 0)
             return -FI_ETIMEDOUT;
-        sleep_for(cntr, threshold, left > INT32_MAX ? -1 : (int)left);
+        sleep_for(cntr, threshold, failed, left > INT32_MAX ? -1 : (int)left);
     }
 }
 
 int cntr_trywait(struct cntr *cntr)
 {
-    members_clear(cntr->members);
-    members_progress(cntr->members);
+    members_quiet(cntr->members);
     return 0;
 }
 

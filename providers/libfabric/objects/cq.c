@@ -200,6 +200,16 @@ static bool take_signal(struct cq *cq)
     return signalled;
 }
 
+static bool is_empty(struct cq *cq)
+{
+    bool empty;
+
+    lock_take(&cq->lock);
+    empty = held(cq) == 0 && !cq->errors;
+    lock_give(&cq->lock);
+    return empty;
+}
+
 static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *sources,
                             const void *condition, int timeout)
 {
@@ -214,7 +224,8 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 
         if (rc != -FI_EAGAIN || left <= 0 || take_signal(cq))
             return rc;
-        members_sleep(cq->members, left > INT32_MAX ? -1 : (int)left);
+        if (members_arm(cq->members) && is_empty(cq))
+            members_sleep(cq->members, left > INT32_MAX ? -1 : (int)left);
     }
 }
 
@@ -247,16 +258,9 @@ static const char *cq_strerror(struct fid_cq *fid, int error, const void *data, 
 
 int cq_trywait(struct cq *cq)
 {
-    int rc;
-
     if (cq->wait_object == FI_WAIT_NONE)
         return -FI_EINVAL;
-    members_clear(cq->members);
-    rc = members_progress(cq->members);
-    lock_take(&cq->lock);
-    rc = rc != 0 || held(cq) > 0 || cq->errors ? -FI_EAGAIN : 0;
-    lock_give(&cq->lock);
-    return rc;
+    return members_quiet(cq->members) && is_empty(cq) ? 0 : -FI_EAGAIN;
 }
 
 static int cq_control(struct fid *fid, int command, void *argument)

@@ -13,12 +13,28 @@ unsigned submit_flags(uint64_t flags)
     return PWC_UNORDERED | (flags & FI_FENCE ? PWC_FENCE : 0);
 }
 
+/* Whether another thread sleeps until an operation of the endpoint ends. */
+static bool is_awaited(const struct endpoint *endpoint)
+{
+    if (!endpoint->lock.used)
+        return false;
+    if (endpoint->tx_cq && members_asleep(endpoint->tx_cq->members))
+        return true;
+    for (unsigned i = 0; i < CLASSES; i++)
+        if (endpoint->cntrs[i] && members_asleep(endpoint->cntrs[i]->members))
+            return true;
+    return false;
+}
+
 static ssize_t leave(struct endpoint *endpoint, ssize_t rc)
 {
     unsigned refused = rc == -FI_EAGAIN ? endpoint->refused + 1 : 0;
 
     /* A caller may only try again, and never read a queue: so each try must make progress. */
     if (refused > 0)
+        endpoint_progress_held(endpoint);
+    /* On one node an operation may have ended at once, which makes no descriptor readable. */
+    if (rc == 0 && is_awaited(endpoint))
         endpoint_progress_held(endpoint);
     endpoint->refused = refused;
     if (rc == 0)
