@@ -177,6 +177,35 @@ static void test_refused(void)
     side_close(&side);
 }
 
+/* A counter counts what arrives after it is bound to a memory region. */
+static void test_bound_later(void)
+{
+    const struct side_options options = counting_as(FI_THREAD_DOMAIN);
+    struct side sides[2];
+    struct fid_cntr *later;
+    struct fid_mr *mr;
+    static char memory[64];
+
+    both_open(sides, &options);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[1].arrived, 1, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL_FATAL(fi_cntr_open(sides[1].domain, NULL, &later, NULL), 0);
+    CU_ASSERT_EQUAL(fi_cntr_add(later, 10), 0);
+    CU_ASSERT_EQUAL_FATAL(
+        fi_mr_reg(sides[1].domain, memory, 64, FI_REMOTE_WRITE, 0, 0, 0, &mr, NULL), 0);
+    CU_ASSERT_EQUAL(fi_mr_bind(mr, &later->fid, FI_REMOTE_WRITE), 0);
+    CU_ASSERT_EQUAL(fi_cntr_read(later), 10);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(later, 11, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(fi_cntr_read(later), 11);
+    CU_ASSERT_EQUAL(fi_cntr_read(sides[1].arrived), 2);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    CU_ASSERT_EQUAL(fi_close(&later->fid), 0);
+    both_close(sides);
+}
+
 /* A wait for arrivals ends within seconds when the daemon dies. */
 static void test_killed(void)
 {
@@ -207,6 +236,7 @@ int main(int argc, char **argv)
         {"set and add", test_set},
         {"closed endpoint", test_closed_endpoint},
         {"refused", test_refused},
+        {"bound later", test_bound_later},
         {"killed daemon", test_killed},
         CU_TEST_INFO_NULL,
     };

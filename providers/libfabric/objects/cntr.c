@@ -41,10 +41,18 @@ int cntr_count_arrivals(struct cntr *cntr, struct endpoint *endpoint)
     return rc;
 }
 
-int cntr_count_all_arrivals(struct cntr *cntr)
+/* What has arrived where the counter counts arrivals. */
+static uint64_t arrived(const struct cntr *cntr)
 {
+    return cntr->arrivals ? members_sum(cntr->arrivals, endpoint_arrived) : 0;
+}
+
+void cntr_count_all_arrivals(struct cntr *cntr)
+{
+    uint64_t counted = arrived(cntr);
+
     cntr->arrivals = cntr->domain->targets;
-    return 0;
+    atomic_fetch_add(&cntr->arrived_before, arrived(cntr) - counted);
 }
 
 void cntr_keep_arrivals(struct cntr *cntr, struct endpoint *endpoint)
@@ -55,11 +63,7 @@ void cntr_keep_arrivals(struct cntr *cntr, struct endpoint *endpoint)
 
 static uint64_t value_of(struct cntr *cntr)
 {
-    uint64_t value = atomic_load(&cntr->ended);
-
-    if (cntr->arrivals)
-        value += members_sum(cntr->arrivals, endpoint_arrived) - atomic_load(&cntr->arrived_before);
-    return value;
+    return atomic_load(&cntr->ended) + arrived(cntr) - atomic_load(&cntr->arrived_before);
 }
 
 /* Takes the events of all endpoints, as members_progress does. */
@@ -107,8 +111,7 @@ static int cntr_set(struct fid_cntr *fid, uint64_t value)
 {
     struct cntr *cntr = cntr_of(fid);
 
-    if (cntr->arrivals)
-        atomic_store(&cntr->arrived_before, members_sum(cntr->arrivals, endpoint_arrived));
+    atomic_store(&cntr->arrived_before, arrived(cntr));
     atomic_store(&cntr->ended, value);
     members_wake(cntr->members);
     return 0;

@@ -19,8 +19,9 @@ struct cntr {
     struct members *own_targets;
     atomic_uint users; /* endpoints and memory regions that are bound to it */
     _Atomic uint64_t ended, failed;
-    _Atomic uint64_t read;           /* the value that fi_cntr_read has returned last */
-    _Atomic uint64_t arrived_before; /* subtracted from the arrivals after fi_cntr_set */
+    _Atomic uint64_t read; /* the value that fi_cntr_read has returned last */
+    /* Arrivals that do not count: those before it was bound, or before fi_cntr_set. */
+    _Atomic uint64_t arrived_before;
 };
 
 int cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **out,
@@ -34,7 +35,7 @@ void cntr_count_failure(struct cntr *cntr);
  * domain.
  */
 int cntr_count_arrivals(struct cntr *cntr, struct endpoint *endpoint);
-int cntr_count_all_arrivals(struct cntr *cntr);
+void cntr_count_all_arrivals(struct cntr *cntr);
 
 /* Keeps the arrivals that an endpoint has counted when the endpoint closes. */
 void cntr_keep_arrivals(struct cntr *cntr, struct endpoint *endpoint);
