@@ -206,6 +206,39 @@ static void test_bound_later(void)
     both_close(sides);
 }
 
+/* fi_trywait lets a program wait only where it has read the counter's value, which another thread
+ * may have changed since. */
+static void test_trywait(void)
+{
+    const struct side_options options = counting_as(FI_THREAD_SAFE);
+    struct fi_cntr_attr attr = {.wait_obj = FI_WAIT_FD};
+    struct side sides[2];
+    struct fid_cntr *sends;
+    struct fid *fids[1];
+    int64_t end = side_now() + SIDE_WAIT_MS;
+
+    both_open(sides, &options);
+    CU_ASSERT_EQUAL_FATAL(fi_cntr_open(sides[0].domain, &attr, &sends, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(fi_ep_bind(sides[0].ep, &sends->fid, FI_SEND), 0);
+    fids[0] = &sends->fid;
+    CU_ASSERT_EQUAL(fi_trywait(sides[0].fabric, fids, 1), 0);
+    CU_ASSERT_EQUAL(fi_cntr_add(sends, 1), 0);
+    CU_ASSERT_EQUAL(fi_trywait(sides[0].fabric, fids, 1), -FI_EAGAIN);
+    CU_ASSERT_EQUAL(fi_cntr_read(sends), 1);
+    CU_ASSERT_EQUAL(fi_trywait(sides[0].fabric, fids, 1), 0);
+    CU_ASSERT_EQUAL_FATAL(
+        SIDE_REPEAT(&sides[0], &sides[1], fi_inject(sides[0].ep, "x", 1, sides[0].peer)), 0);
+    while (fi_trywait(sides[0].fabric, fids, 1) == 0 && side_now() < end)
+        side_drive(&sides[1], NULL);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sends, 2, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(fi_trywait(sides[0].fabric, fids, 1), 0);
+    CU_ASSERT(side_now() < end);
+    CU_ASSERT_EQUAL(fi_close(&sides[0].ep->fid), 0);
+    sides[0].ep = NULL;
+    CU_ASSERT_EQUAL(fi_close(&sends->fid), 0);
+    both_close(sides);
+}
+
 /* A wait for arrivals ends within seconds when the daemon dies. */
 static void test_killed(void)
 {
@@ -237,6 +270,7 @@ int main(int argc, char **argv)
         {"closed endpoint", test_closed_endpoint},
         {"refused", test_refused},
         {"bound later", test_bound_later},
+        {"trywait", test_trywait},
         {"killed daemon", test_killed},
         CU_TEST_INFO_NULL,
     };

@@ -174,6 +174,8 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
         int rc = look(cntr, threshold, failed);
         int64_t left;
 
+        if (rc == 0)
+            atomic_store_explicit(&cntr->read, threshold, memory_order_relaxed);
         if (rc != -FI_EAGAIN)
             return rc;
         if (progressed < 0)
@@ -187,8 +189,9 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
 int cntr_trywait(struct cntr *cntr)
 {
-    members_quiet(cntr->members);
-    return 0;
+    bool quiet = members_quiet(cntr->members);
+
+    return quiet && value_of(cntr) == atomic_load(&cntr->read) ? 0 : -FI_EAGAIN;
 }
 
 static int cntr_control(struct fid *fid, int command, void *argument)

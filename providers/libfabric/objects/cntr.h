@@ -19,7 +19,9 @@ struct cntr {
     struct members *own_targets;
     atomic_uint users; /* endpoints and memory regions that are bound to it */
     _Atomic uint64_t ended, failed;
-    _Atomic uint64_t read; /* the value that fi_cntr_read has returned last */
+    /* The value that the application knows: of its last fi_cntr_read, or the threshold of its last
+     * fi_cntr_wait. */
+    _Atomic uint64_t read;
     /* Arrivals that do not count: those before it was bound, or before fi_cntr_set. */
     _Atomic uint64_t arrived_before;
 };
