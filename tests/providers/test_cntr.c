@@ -260,6 +260,23 @@ static void test_killed(void)
     }
 }
 
+/* No descriptor becomes readable by arrivals, so a counter with a descriptor does not count them.
+ */
+static void test_no_descriptor(void)
+{
+    struct fi_cntr_attr attr = {.wait_obj = FI_WAIT_FD};
+    struct side side;
+    struct fid_cntr *cntr;
+
+    CU_ASSERT_EQUAL_FATAL(side_open(&side, both_socket(0), &both_basic), 0);
+    CU_ASSERT_EQUAL_FATAL(fi_cntr_open(side.domain, &attr, &cntr, NULL), 0);
+    CU_ASSERT_EQUAL(fi_mr_bind(side.mr, &cntr->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
+    CU_ASSERT_EQUAL(fi_ep_bind(side.ep, &cntr->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
+    CU_ASSERT_EQUAL(fi_ep_bind(side.ep, &cntr->fid, FI_WRITE | FI_REMOTE_WRITE), -FI_ENOSYS);
+    CU_ASSERT_EQUAL(fi_close(&cntr->fid), 0);
+    side_close(&side);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
@@ -271,6 +288,7 @@ int main(int argc, char **argv)
         {"refused", test_refused},
         {"bound later", test_bound_later},
         {"trywait", test_trywait},
+        {"no descriptor for arrivals", test_no_descriptor},
         {"killed daemon", test_killed},
         CU_TEST_INFO_NULL,
     };

@@ -30,6 +30,8 @@ int cntr_count_arrivals(struct cntr *cntr, struct endpoint *endpoint)
 {
     int rc = 0;
 
+    if (cntr->wait_object == FI_WAIT_FD)
+        return -FI_ENOSYS;
     if (cntr->arrivals && cntr->arrivals != cntr->own_targets)
         return 0;
     if (!cntr->own_targets)
@@ -47,12 +49,15 @@ static uint64_t arrived(const struct cntr *cntr)
     return cntr->arrivals ? members_sum(cntr->arrivals, endpoint_arrived) : 0;
 }
 
-void cntr_count_all_arrivals(struct cntr *cntr)
+int cntr_count_all_arrivals(struct cntr *cntr)
 {
     uint64_t counted = arrived(cntr);
 
+    if (cntr->wait_object == FI_WAIT_FD)
+        return -FI_ENOSYS;
     cntr->arrivals = cntr->domain->targets;
     atomic_fetch_add(&cntr->arrived_before, arrived(cntr) - counted);
+    return 0;
 }
 
 void cntr_keep_arrivals(struct cntr *cntr, struct endpoint *endpoint)

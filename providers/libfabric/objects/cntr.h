@@ -34,10 +34,9 @@ void cntr_count(struct cntr *cntr);
 void cntr_count_failure(struct cntr *cntr);
 
 /* From now on the counter also counts arrivals: at this endpoint, or at all endpoints of the
- * domain.
- */
+ * domain. -FI_ENOSYS: the counter has a descriptor, which arrivals would not make readable. */
 int cntr_count_arrivals(struct cntr *cntr, struct endpoint *endpoint);
-void cntr_count_all_arrivals(struct cntr *cntr);
+int cntr_count_all_arrivals(struct cntr *cntr);
 
 /* Keeps the arrivals that an endpoint has counted when the endpoint closes. */
 void cntr_keep_arrivals(struct cntr *cntr, struct endpoint *endpoint);

@@ -61,6 +61,7 @@ static int mr_bind(struct fid *fid, struct fid *other, uint64_t flags)
 {
     struct mr *mr = container_of(fid, struct mr, fid.fid);
     struct cntr *cntr = container_of(other, struct cntr, fid.fid);
+    int rc;
 
     if (other->fclass == FI_CLASS_EP)
         return 0;
@@ -68,7 +69,9 @@ static int mr_bind(struct fid *fid, struct fid *other, uint64_t flags)
         return -FI_ENOSYS;
     if (mr->cntr)
         return -FI_EBUSY;
-    cntr_count_all_arrivals(cntr);
+    rc = cntr_count_all_arrivals(cntr);
+    if (rc < 0)
+        return rc;
     mr->cntr = cntr;
     atomic_fetch_add(&cntr->users, 1);
     return 0;
