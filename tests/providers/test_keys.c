@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include "tests/providers/both.h"
@@ -345,6 +346,42 @@ static void test_removed_addresses(void)
     both_close(sides);
 }
 
+/* Closes a region while the process gets no descriptor, and cannot see which pages to move back. */
+static void close_in_vain(struct fid_mr *mr)
+{
+    struct rlimit limit, none;
+
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    /* Few, so that all are in use; poll refuses more descriptors than the limit. */
+    none = (struct rlimit){.rlim_cur = 3, .rlim_max = limit.rlim_max};
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), -EMFILE);
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* A region whose end has failed has no key any more. So a second fi_close, which ends it, leaves
+ * the key to the region that has it since. */
+static void test_close_again(void)
+{
+    const uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    const size_t length = 4096;
+    struct side sides[2];
+    struct fid_mr *failed, *mr;
+    void *memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    both_open(sides, &own_keys);
+    CU_ASSERT_EQUAL_FATAL(
+        fi_mr_reg(sides[1].domain, memory, length, rights, 0, KEY, 0, &failed, NULL), 0);
+    close_in_vain(failed);
+    mr = name_part(&sides[1], 0, 64, rights);
+    CU_ASSERT_EQUAL(fi_close(&failed->fid), 0);
+    CU_ASSERT_EQUAL(write_at(sides, "text", 0), 0);
+    CU_ASSERT_STRING_EQUAL((char *)sides[1].memory, "text");
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    munmap(memory, length);
+    both_close(sides);
+}
+
 /* Memory of the reader's own, of which all but the first bytes is registered for peers. */
 struct closing {
     unsigned char *memory;
@@ -418,6 +455,7 @@ int main(int argc, char **argv)
         {"two keys of one range", test_two_keys},
         {"many keys", test_many_keys},
         {"removed addresses", test_removed_addresses},
+        {"close again", test_close_again},
         {"close while operations are under way", test_close_under_way},
         CU_TEST_INFO_NULL,
     };

@@ -16,6 +16,7 @@ struct mr {
     struct fid_mr fid;
     struct domain *domain;
     pwc_region *region; /* NULL: peers cannot reach it */
+    bool named;         /* its key is in the table of keys */
     struct cntr *cntr;
 };
 
@@ -42,7 +43,10 @@ static int mr_close(struct fid *fid)
             info_warn("end a memory region: own operations have not ended in %d ms", CLOSE_MS);
             return rc;
         }
-        keys_remove(mr->domain->keys, mr->fid.key);
+        /* After an end that failed, another region may have the key. */
+        if (mr->named)
+            keys_remove(mr->domain->keys, mr->fid.key);
+        mr->named = false;
         rc = pwc_region_free(mr->region);
         if (rc < 0) {
             info_warn("end a memory region: %s", pwc_strerror(rc));
@@ -102,6 +106,7 @@ static int make_key(struct mr *mr, const struct fi_mr_attr *attr)
     entry.base = domain->virtual_bases ? base : attr->offset;
     rc = domain->own_keys ? keys_add_new(domain->keys, &entry) : keys_add(domain->keys, &entry);
     mr->fid.key = entry.key;
+    mr->named = rc == 0;
     return rc == -EEXIST ? -FI_ENOKEY : rc;
 }
 
