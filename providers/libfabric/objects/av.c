@@ -101,6 +101,8 @@ static int av_insert(struct fid_av *fid, const void *addresses, size_t count, fi
 
     if (flags & ~(FI_MORE | FI_SYNC_ERR | FI_AV_USER_ID) || flags & FI_AV_USER_ID)
         return -FI_EBADFLAGS;
+    if (!addresses && count > 0)
+        return -FI_EINVAL;
     lock_take(&av->lock);
     for (size_t i = 0; i < count; i++) {
         struct address address;

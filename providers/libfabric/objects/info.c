@@ -205,6 +205,13 @@ static void fill_domain(struct fi_info *info, int mr_mode, const struct fi_info 
     domain->caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 }
 
+/* Whether the application names a peer by its node: this provider's addresses are plain bytes,
+ * which the peer sends by other means. A name of the own side has no meaning, and no harm. */
+static bool names_peer(const char *node, uint64_t flags)
+{
+    return node && (flags & FI_SOURCE) == 0;
+}
+
 static int fill_names(struct fi_info *info)
 {
     info->fabric_attr->name = strdup(INFO_NAME);
@@ -220,7 +227,7 @@ int info_get(uint32_t version, const char *node, const char *service, uint64_t f
     int mr_mode = mr_mode_for(version, hints);
     int rc;
 
-    if (mr_mode < 0 || !hints_met(hints) || client_reachable() < 0)
+    if (names_peer(node, flags) || mr_mode < 0 || !hints_met(hints) || client_reachable() < 0)
         return -FI_ENODATA;
     info = fi_allocinfo();
     if (!info)
