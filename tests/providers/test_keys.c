@@ -5,6 +5,7 @@
  *     test_keys PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -401,7 +402,11 @@ static void *close_memory(void *argument)
  * has moved, because their bytes move with the pages. */
 static void test_close_under_way(void)
 {
+    const struct side_options options = {
+        .key = OTHER, .format = FI_CQ_FORMAT_TAGGED, .wait = FI_WAIT_FD};
     struct side sides[2];
+    struct pollfd pollfd = {.events = POLLIN};
+    struct fid *fids[1];
     struct closing closing = {.rc = -1};
     struct fi_cq_tagged_entry entry;
     struct timespec limit;
@@ -410,7 +415,9 @@ static void test_close_under_way(void)
 
     if (both_cluster.options.nodes < 2)
         return;
-    both_open(sides, &own_keys);
+    both_open(sides, &options);
+    fids[0] = &sides[0].cq->fid;
+    CU_ASSERT_EQUAL_FATAL(fi_control(&sides[0].cq->fid, FI_GETWAIT, &pollfd.fd), 0);
     closing.memory = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CU_ASSERT_EQUAL_FATAL(fi_mr_reg(sides[0].domain, closing.memory + 64, 16384 - 64,
                                     FI_REMOTE_WRITE, 0, KEY, 0, &closing.mr, NULL),
@@ -426,6 +433,7 @@ static void test_close_under_way(void)
     CU_ASSERT_EQUAL(
         fi_write(sides[0].ep, closing.memory + 4096, 8192, NULL, sides[0].peer, 8192, OTHER, NULL),
         0);
+    CU_ASSERT_EQUAL(fi_trywait(sides[0].fabric, fids, 1), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, close_memory, &closing), 0);
     clock_gettime(CLOCK_REALTIME, &limit);
     limit.tv_nsec += 200000000;
@@ -435,6 +443,7 @@ static void test_close_under_way(void)
     CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGCONT), 0);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(closing.rc, 0);
+    CU_ASSERT_EQUAL(poll(&pollfd, 1, 0), 1);
     for (int i = 0; i < 2; i++)
         CU_ASSERT_EQUAL(side_entry(&sides[0], &sides[1], &entry), 1);
     CU_ASSERT_EQUAL(memcmp(closing.memory, sides[1].memory, 64), 0);

@@ -68,8 +68,25 @@ static int session_over(struct endpoint *endpoint, int why)
     return why;
 }
 
-/* Does what events have made possible. Returns whether this may have left events: to unbind a
- * remote keeps some, and an operation that is submitted may end at once. */
+/* Takes events until a probe finds none, or there were many. Returns what the last probe did, and
+ * how many there were. */
+static int take_all(struct endpoint *endpoint, int *taken)
+{
+    struct pwc_event events[EVENTS];
+    int n;
+
+    *taken = 0;
+    do {
+        n = pwc_probe_n(endpoint->ctx, PWC_ANY, kinds_of(endpoint), events, EVENTS);
+        for (int i = 0; i < n; i++)
+            take(endpoint, &events[i]);
+        *taken += n > 0 ? n : 0;
+    } while (n > 0 && *taken < EVENTS_MAX);
+    return n;
+}
+
+/* Does what events have made possible. Returns whether this may have left events, which make no
+ * descriptor readable: to unbind a remote keeps some, and an operation may end at once. */
 static bool continue_others(struct endpoint *endpoint)
 {
     bool submits = endpoint->operations.waiting > 0;
@@ -86,19 +103,15 @@ static bool continue_others(struct endpoint *endpoint)
 
 int endpoint_progress_held(struct endpoint *endpoint)
 {
-    struct pwc_event events[EVENTS];
-    bool more;
-    int taken = 0;
-    int n;
+    int later = 0, taken;
+    int n = take_all(endpoint, &taken);
 
-    do {
-        n = pwc_probe_n(endpoint->ctx, PWC_ANY, kinds_of(endpoint), events, EVENTS);
-        for (int i = 0; i < n; i++)
-            take(endpoint, &events[i]);
-        taken += n > 0 ? n : 0;
-    } while (n > 0 && taken < EVENTS_MAX);
-    more = continue_others(endpoint) || n != 0;
-    return n == -ESHUTDOWN || n == -EPROTO ? session_over(endpoint, n) : more;
+    if (continue_others(endpoint))
+        n = take_all(endpoint, &later);
+    if (n == -ESHUTDOWN || n == -EPROTO)
+        return session_over(endpoint, n);
+    /* Later events may be what operations wait for. */
+    return n != 0 || (later > 0 && endpoint->operations.waiting > 0);
 }
 
 int endpoint_progress(struct endpoint *endpoint)
@@ -116,8 +129,10 @@ int endpoint_flush(struct endpoint *endpoint, int ms)
     int rc;
 
     lock_take(&endpoint->lock);
-    /* The flush keeps events for later probes, and has room for some. */
-    rc = endpoint_progress_held(endpoint) < 0 ? 0 : pwc_flush(endpoint->ctx, PWC_ANY, ms);
+    rc = pwc_flush(endpoint->ctx, PWC_ANY, ms);
+    /* The flush has kept events, which make no descriptor readable. */
+    if (endpoint_progress_held(endpoint) < 0)
+        rc = 0;
     lock_give(&endpoint->lock);
     return rc;
 }
