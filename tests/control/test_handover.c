@@ -604,6 +604,7 @@ static void fills_the_store(void)
         answer_close(&segment);
     }
     CU_ASSERT_EQUAL(ask_context(rank, RING, &context), 0);
+    CU_ASSERT_TRUE(raw_is_served(&d)); /* the daemon has noted that the request is answered */
     daemon = process_child(d.pid);
     kill(daemon, SIGKILL);
     (void)next_daemon(daemon);
