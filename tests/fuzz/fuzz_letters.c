@@ -55,7 +55,7 @@ static bool open_team(struct pair *p)
     memset(p->base, 0, p->bytes);
     team_area_format(p->base, 1, WINDOW);
     handle = engine_team_open(p->b->engine, &info, p->base);
-    if (handle < 0 && handle != -EDQUOT)
+    if (handle < 0 && handle != -ENOMEM && handle != -ENOBUFS)
         abort();
     p->handle = (uint32_t)handle;
     return handle >= 0;
