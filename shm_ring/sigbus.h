@@ -16,7 +16,8 @@
 
 /* As many ranges as 16 engines have contexts, segments and pairs. Quotas keep one user from having
  * all of these, so one user cannot fill the table. */
-#define SIGBUS_RANGES_MAX (16u * (512u + 1024u + 4096u))
+#define SIGBUS_PAIRS_MAX  (16u * 4096u)
+#define SIGBUS_RANGES_MAX (16u * (512u + 1024u) + SIGBUS_PAIRS_MAX)
 
 /* Installs the handler. Called once by the daemon's main, before any range is added. */
 int sigbus_install(void);

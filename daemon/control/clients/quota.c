@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
 #include "shm_ring/clock.h"
+#include "shm_ring/sigbus.h"
 
 #define FIELD(member) offsetof(struct config, member)
 #define NO_KEY        SIZE_MAX
@@ -45,8 +46,13 @@ static uint64_t share(uint64_t given, uint64_t all)
     return given > 0 ? given : all > eighth ? all - eighth : 1;
 }
 
-/* The most pairs. The daemon maps each one, so a quarter of the mappings that the kernel allows
- * stays free for contexts, segments and its own memory. */
+uint64_t quota_pairs_most(uint64_t mappings)
+{
+    uint64_t most = mappings / 4 * 3;
+
+    return most < SIGBUS_PAIRS_MAX ? most : SIGBUS_PAIRS_MAX;
+}
+
 static uint64_t pairs_most(void)
 {
     FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
@@ -56,7 +62,7 @@ static uint64_t pairs_most(void)
         (void)!fscanf(file, "%" SCNu64, &mappings);
         fclose(file);
     }
-    return mappings / 4 * 3;
+    return quota_pairs_most(mappings);
 }
 
 void quota_open(struct control *control, bool others)

@@ -62,9 +62,12 @@ struct quota_user {
     struct client *line, *line_last; /* connections that wait to be read */
 };
 
+/* The most pairs, where the kernel allows a process this many mappings. The daemon maps each pair,
+ * so a quarter of the mappings stays free for contexts, segments and its own memory, and so does
+ * their part of the table of ranges (shm_ring/sigbus.h). */
+uint64_t quota_pairs_most(uint64_t mappings);
 /* Sets the limits of users, also of their names in the store, and the most pairs of all users
- * together. `others`: users other than
- * our own are served. */
+ * together. `others`: users other than our own are served. */
 void quota_open(struct control *control, bool others);
 /* Counts a new connection of this user. NULL: the user has too many, or too many without Hello; or
  * there is no memory. */
