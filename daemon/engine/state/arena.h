@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x314152414e455750)
-#define ARENA_VERSION 17u
+#define ARENA_VERSION 18u
 #define ARENA_UNDO    1024u
 
 struct arena_undo {
