@@ -18,6 +18,8 @@
 #define KEY   7u
 #define OTHER 8u
 
+#define CLOSING_BYTES 16384
+
 static const struct side_options own_keys = {.key = OTHER, .format = FI_CQ_FORMAT_TAGGED};
 
 /* Gives the key to a part of the side's memory. The side's own registration, which moved all pages,
@@ -224,6 +226,20 @@ static void test_fence(void)
     both_close(sides);
 }
 
+/* Stops the daemon of side 1, so that what side 0 submits does not end. */
+static void stop_peer(void)
+{
+    siginfo_t stopped;
+
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGSTOP), 0);
+    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)both_cluster.nodes[1].pid, &stopped, WSTOPPED), 0);
+}
+
+static void resume_peer(void)
+{
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGCONT), 0);
+}
+
 /* While the peer's daemon does not run, a call that finds its key changed returns soon: the old
  * memory is given up when nothing is under way to the peer. */
 static void test_stopped(void)
@@ -233,7 +249,6 @@ static void test_stopped(void)
     struct fi_cq_err_entry error;
     struct fi_cq_tagged_entry entry;
     struct fid_mr *mr;
-    siginfo_t stopped;
     int64_t begin;
     ssize_t stuck, changed;
 
@@ -247,13 +262,12 @@ static void test_stopped(void)
     CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
     CU_ASSERT_EQUAL(write_at(sides, "late", 0), FI_EKEYREJECTED);
     mr = name_part(&sides[1], 128, 64, rights);
-    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGSTOP), 0);
-    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)both_cluster.nodes[1].pid, &stopped, WSTOPPED), 0);
+    stop_peer();
     stuck = fi_write(sides[0].ep, "three", 6, NULL, sides[0].peer, 4096, OTHER, NULL);
     begin = side_now();
     changed = fi_write(sides[0].ep, "four", 5, NULL, sides[0].peer, 0, KEY, NULL);
     CU_ASSERT(side_now() - begin < SIDE_WAIT_MS / 4);
-    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGCONT), 0);
+    resume_peer();
     CU_ASSERT_EQUAL(stuck, 0);
     CU_ASSERT_EQUAL(changed, -FI_EAGAIN);
     CU_ASSERT_EQUAL_FATAL(both_write(sides, "four", 5, 0, KEY, &error), 0);
@@ -390,6 +404,15 @@ struct closing {
     int rc; /* of fi_close */
 };
 
+static void open_memory(struct side *side, struct closing *closing)
+{
+    closing->memory =
+        mmap(NULL, CLOSING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CU_ASSERT_EQUAL_FATAL(fi_mr_reg(side->domain, closing->memory + 64, CLOSING_BYTES - 64,
+                                    FI_REMOTE_WRITE, 0, KEY, 0, &closing->mr, NULL),
+                          0);
+}
+
 static void *close_memory(void *argument)
 {
     struct closing *closing = argument;
@@ -411,23 +434,18 @@ static void test_close_under_way(void)
     struct fi_cq_tagged_entry entry;
     struct timespec limit;
     pthread_t thread;
-    siginfo_t stopped;
 
     if (both_cluster.options.nodes < 2)
         return;
     both_open(sides, &options);
     fids[0] = &sides[0].cq->fid;
     CU_ASSERT_EQUAL_FATAL(fi_control(&sides[0].cq->fid, FI_GETWAIT, &pollfd.fd), 0);
-    closing.memory = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CU_ASSERT_EQUAL_FATAL(fi_mr_reg(sides[0].domain, closing.memory + 64, 16384 - 64,
-                                    FI_REMOTE_WRITE, 0, KEY, 0, &closing.mr, NULL),
-                          0);
+    open_memory(&sides[0], &closing);
     memset(closing.memory + 4096, 'w', 8192);
     memset(sides[1].memory, 'r', 64);
     CU_ASSERT_EQUAL_FATAL(both_write(sides, "bound", 6, 4096, OTHER, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
-    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGSTOP), 0);
-    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)both_cluster.nodes[1].pid, &stopped, WSTOPPED), 0);
+    stop_peer();
     CU_ASSERT_EQUAL(fi_read(sides[0].ep, closing.memory, 64, NULL, sides[0].peer, 0, OTHER, NULL),
                     0);
     CU_ASSERT_EQUAL(
@@ -440,7 +458,7 @@ static void test_close_under_way(void)
     limit.tv_sec += limit.tv_nsec / 1000000000;
     limit.tv_nsec %= 1000000000;
     CU_ASSERT_EQUAL_FATAL(pthread_timedjoin_np(thread, NULL, &limit), ETIMEDOUT);
-    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGCONT), 0);
+    resume_peer();
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(closing.rc, 0);
     CU_ASSERT_EQUAL(poll(&pollfd, 1, 0), 1);
@@ -448,7 +466,45 @@ static void test_close_under_way(void)
         CU_ASSERT_EQUAL(side_entry(&sides[0], &sides[1], &entry), 1);
     CU_ASSERT_EQUAL(memcmp(closing.memory, sides[1].memory, 64), 0);
     CU_ASSERT_EQUAL(memcmp(closing.memory + 4096, sides[1].memory + 8192, 8192), 0);
-    munmap(closing.memory, 16384);
+    munmap(closing.memory, CLOSING_BYTES);
+    both_close(sides);
+}
+
+/* When a memory region has been closed, also a read has ended whose key had to be looked up again
+ * meanwhile. */
+static void test_close_renewed(void)
+{
+    struct side sides[2];
+    struct closing closing = {.rc = -1};
+    struct fi_cq_tagged_entry entry;
+    struct fid_mr *mr;
+    pthread_t thread;
+
+    if (both_cluster.options.nodes < 2)
+        return;
+    both_open(sides, &own_keys);
+    open_memory(&sides[0], &closing);
+    mr = name_part(&sides[1], 0, 64, FI_REMOTE_READ | FI_REMOTE_WRITE);
+    CU_ASSERT_EQUAL(write_at(sides, "old", 0), 0);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "bound", 6, 4096, OTHER, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    mr = name_part(&sides[1], 128, 64, FI_REMOTE_READ | FI_REMOTE_WRITE);
+    memset(sides[1].memory + 128, 'n', 64);
+    stop_peer();
+    CU_ASSERT_EQUAL(fi_read(sides[0].ep, closing.memory, 64, NULL, sides[0].peer, 0, KEY, NULL), 0);
+    CU_ASSERT_EQUAL(
+        fi_write(sides[0].ep, closing.memory + 4096, 8192, NULL, sides[0].peer, 8192, OTHER, NULL),
+        0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, close_memory, &closing), 0);
+    resume_peer();
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(closing.rc, 0);
+    CU_ASSERT_EQUAL(memcmp(closing.memory, sides[1].memory + 128, 64), 0);
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    munmap(closing.memory, CLOSING_BYTES);
     both_close(sides);
 }
 
@@ -466,6 +522,7 @@ int main(int argc, char **argv)
         {"removed addresses", test_removed_addresses},
         {"close again", test_close_again},
         {"close while operations are under way", test_close_under_way},
+        {"close while a key is looked up again", test_close_renewed},
         CU_TEST_INFO_NULL,
     };
 

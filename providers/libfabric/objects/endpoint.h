@@ -63,7 +63,8 @@ int endpoint_progress(struct endpoint *endpoint);
 int endpoint_progress_held(struct endpoint *endpoint);
 
 /* Waits until all that was submitted has ended, for `ms` milliseconds at most, and takes events
- * that have come. 0 also where the session is over: nothing is under way then. Takes the
+ * that have come. -FI_EBUSY, or an error of pwc_flush: operations are under way or wait for their
+ * second submission. 0 also where the session is over: nothing is under way then. Takes the
  * endpoint's lock. */
 int endpoint_flush(struct endpoint *endpoint, int ms);
 

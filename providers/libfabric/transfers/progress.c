@@ -133,6 +133,9 @@ int endpoint_flush(struct endpoint *endpoint, int ms)
     /* The flush has kept events, which make no descriptor readable. */
     if (endpoint_progress_held(endpoint) < 0)
         rc = 0;
+    /* Events may have let operations wait for their second submission, or submitted them again. */
+    else if (rc == 0 && endpoint->operations.count > 0)
+        rc = -FI_EBUSY;
     lock_give(&endpoint->lock);
     return rc;
 }
