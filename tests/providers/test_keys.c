@@ -226,18 +226,19 @@ static void test_fence(void)
     both_close(sides);
 }
 
-/* Stops the daemon of side 1, so that what side 0 submits does not end. */
-static void stop_peer(void)
+/* Stops the daemon of a side, so that what the side submits, or others submit to it, does not end.
+ */
+static void stop_daemon(unsigned side)
 {
     siginfo_t stopped;
 
-    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGSTOP), 0);
-    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)both_cluster.nodes[1].pid, &stopped, WSTOPPED), 0);
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[side].pid, SIGSTOP), 0);
+    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)both_cluster.nodes[side].pid, &stopped, WSTOPPED), 0);
 }
 
-static void resume_peer(void)
+static void resume_daemon(unsigned side)
 {
-    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGCONT), 0);
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[side].pid, SIGCONT), 0);
 }
 
 /* While the peer's daemon does not run, a call that finds its key changed returns soon: the old
@@ -262,12 +263,12 @@ static void test_stopped(void)
     CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
     CU_ASSERT_EQUAL(write_at(sides, "late", 0), FI_EKEYREJECTED);
     mr = name_part(&sides[1], 128, 64, rights);
-    stop_peer();
+    stop_daemon(1);
     stuck = fi_write(sides[0].ep, "three", 6, NULL, sides[0].peer, 4096, OTHER, NULL);
     begin = side_now();
     changed = fi_write(sides[0].ep, "four", 5, NULL, sides[0].peer, 0, KEY, NULL);
     CU_ASSERT(side_now() - begin < SIDE_WAIT_MS / 4);
-    resume_peer();
+    resume_daemon(1);
     CU_ASSERT_EQUAL(stuck, 0);
     CU_ASSERT_EQUAL(changed, -FI_EAGAIN);
     CU_ASSERT_EQUAL_FATAL(both_write(sides, "four", 5, 0, KEY, &error), 0);
@@ -361,6 +362,29 @@ static void test_removed_addresses(void)
     both_close(sides);
 }
 
+/* A write that is under way when its address is removed ends as it would have ended before: here
+ * its key is looked up again, in vain. */
+static void test_removed_meanwhile(void)
+{
+    struct side sides[2];
+    struct fi_cq_err_entry error;
+    struct fid_mr *mr;
+
+    if (both_cluster.options.nodes < 2)
+        return;
+    both_open(sides, &own_keys);
+    mr = name_part(&sides[1], 0, 64, FI_REMOTE_WRITE);
+    CU_ASSERT_EQUAL(write_at(sides, "text", 0), 0);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    stop_daemon(0);
+    CU_ASSERT_EQUAL(fi_write(sides[0].ep, "late", 5, NULL, sides[0].peer, 0, KEY, NULL), 0);
+    CU_ASSERT_EQUAL(fi_av_remove(sides[0].av, &sides[0].peer, 1, 0), 0);
+    side_drive(&sides[0], NULL);
+    resume_daemon(0);
+    CU_ASSERT_EQUAL(side_error(&sides[0], &error), FI_EKEYREJECTED);
+    both_close(sides);
+}
+
 /* Closes a region while the process gets no descriptor, and cannot see which pages to move back. */
 static void close_in_vain(struct fid_mr *mr)
 {
@@ -445,7 +469,7 @@ static void test_close_under_way(void)
     memset(sides[1].memory, 'r', 64);
     CU_ASSERT_EQUAL_FATAL(both_write(sides, "bound", 6, 4096, OTHER, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
-    stop_peer();
+    stop_daemon(1);
     CU_ASSERT_EQUAL(fi_read(sides[0].ep, closing.memory, 64, NULL, sides[0].peer, 0, OTHER, NULL),
                     0);
     CU_ASSERT_EQUAL(
@@ -458,7 +482,7 @@ static void test_close_under_way(void)
     limit.tv_sec += limit.tv_nsec / 1000000000;
     limit.tv_nsec %= 1000000000;
     CU_ASSERT_EQUAL_FATAL(pthread_timedjoin_np(thread, NULL, &limit), ETIMEDOUT);
-    resume_peer();
+    resume_daemon(1);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(closing.rc, 0);
     CU_ASSERT_EQUAL(poll(&pollfd, 1, 0), 1);
@@ -491,13 +515,13 @@ static void test_close_renewed(void)
     CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
     mr = name_part(&sides[1], 128, 64, FI_REMOTE_READ | FI_REMOTE_WRITE);
     memset(sides[1].memory + 128, 'n', 64);
-    stop_peer();
+    stop_daemon(1);
     CU_ASSERT_EQUAL(fi_read(sides[0].ep, closing.memory, 64, NULL, sides[0].peer, 0, KEY, NULL), 0);
     CU_ASSERT_EQUAL(
         fi_write(sides[0].ep, closing.memory + 4096, 8192, NULL, sides[0].peer, 8192, OTHER, NULL),
         0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, close_memory, &closing), 0);
-    resume_peer();
+    resume_daemon(1);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(closing.rc, 0);
     CU_ASSERT_EQUAL(memcmp(closing.memory, sides[1].memory + 128, 64), 0);
@@ -520,6 +544,7 @@ int main(int argc, char **argv)
         {"two keys of one range", test_two_keys},
         {"many keys", test_many_keys},
         {"removed addresses", test_removed_addresses},
+        {"address removed meanwhile", test_removed_meanwhile},
         {"close again", test_close_again},
         {"close while operations are under way", test_close_under_way},
         {"close while a key is looked up again", test_close_renewed},

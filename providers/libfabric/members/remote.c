@@ -375,8 +375,8 @@ static bool give_up_peer(struct remotes *remotes, struct peer *peer)
             at = &(*at)->next;
         else
             give_up(remotes, at);
-    /* Operations that wait for their second submission still read the table. */
-    if (peer->remotes || peer->waiting > 0 || peer->state == REMOTE_BINDS)
+    /* Operations need the table for their further parts, and for their second submission. */
+    if (peer->remotes || peer->users > 0 || peer->waiting > 0 || peer->state == REMOTE_BINDS)
         return false;
     if (!peer->table)
         return true;
