@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -426,6 +427,7 @@ struct closing {
     unsigned char *memory;
     struct fid_mr *mr;
     int rc; /* of fi_close */
+    atomic_bool ended;
 };
 
 static void open_memory(struct side *side, struct closing *closing)
@@ -442,6 +444,7 @@ static void *close_memory(void *argument)
     struct closing *closing = argument;
 
     closing->rc = fi_close(&closing->mr->fid);
+    atomic_store(&closing->ended, true);
     return NULL;
 }
 
@@ -532,6 +535,63 @@ static void test_close_renewed(void)
     both_close(sides);
 }
 
+static ssize_t write_word(struct side *side, fi_addr_t to)
+{
+    return SIDE_REPEAT(side, NULL, fi_inject_write(side->ep, "word", 5, to, 0, OTHER));
+}
+
+/* Writes with pauses, so that another thread could take the endpoint's lock for long. */
+static void write_slowly(struct side *side, fi_addr_t to)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    int64_t begin = side_now();
+
+    for (unsigned i = 0; i < 500; i++) {
+        nanosleep(&pause, NULL);
+        CU_ASSERT_EQUAL(write_word(side, to), 0);
+    }
+    CU_ASSERT(side_now() - begin < SIDE_WAIT_MS / 10);
+}
+
+/* While a thread waits in the close of a memory region, other threads go on with the endpoint. The
+ * wait ends although they always have operations under way. */
+static void test_close_beside(void)
+{
+    struct side sides[2];
+    struct closing closing = {.rc = -1};
+    struct fi_cq_tagged_entry entry;
+    fi_addr_t peer;
+    int64_t end;
+    pthread_t thread;
+
+    if (both_cluster.options.nodes < 2)
+        return;
+    both_open(sides, &own_keys);
+    open_memory(&sides[0], &closing);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "bound", 6, 0, OTHER, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    peer = sides[0].peer;
+    /* Its own daemon, which runs, is its second peer. */
+    CU_ASSERT_EQUAL_FATAL(side_meet(&sides[0], &sides[0]), 0);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "bound", 6, 0, OTHER, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    stop_daemon(1);
+    CU_ASSERT_EQUAL(fi_read(sides[0].ep, closing.memory, 64, NULL, peer, 0, OTHER, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, close_memory, &closing), 0);
+    write_slowly(&sides[0], sides[0].peer);
+    CU_ASSERT(!atomic_load(&closing.ended));
+    resume_daemon(1);
+    end = side_now() + SIDE_WAIT_MS;
+    while (!atomic_load(&closing.ended) && side_now() < end)
+        CU_ASSERT_EQUAL_FATAL(write_word(&sides[0], peer), 0);
+    CU_ASSERT(atomic_load(&closing.ended));
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(closing.rc, 0);
+    CU_ASSERT_EQUAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    munmap(closing.memory, CLOSING_BYTES);
+    both_close(sides);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
@@ -548,6 +608,7 @@ int main(int argc, char **argv)
         {"close again", test_close_again},
         {"close while operations are under way", test_close_under_way},
         {"close while a key is looked up again", test_close_renewed},
+        {"close beside other threads", test_close_beside},
         CU_TEST_INFO_NULL,
     };
 

@@ -135,17 +135,27 @@ int members_progress(struct members *members)
 }
 
 /* Waits for one endpoint after another, a short time each: the end of an operation may need the
- * progress of another endpoint. */
+ * progress of another endpoint. Where threads share the endpoints, it only looks: a wait would hold
+ * their locks. */
 static int flush_once(struct members *members)
 {
+    int ms = members->lock.used ? 0 : FLUSH_MS;
     int rc = 0;
 
     lock_take(&members->lock);
     for (unsigned i = 0; i < members->count; i++)
-        if (endpoint_flush(members->list[i], FLUSH_MS) < 0)
+        if (endpoint_flush(members->list[i], ms) < 0)
             rc = -FI_EBUSY;
     lock_give(&members->lock);
     return rc;
+}
+
+static void mark_operations(struct members *members)
+{
+    lock_take(&members->lock);
+    for (unsigned i = 0; i < members->count; i++)
+        endpoint_mark_operations(members->list[i]);
+    lock_give(&members->lock);
 }
 
 int members_flush(struct members *members, int ms)
@@ -153,9 +163,10 @@ int members_flush(struct members *members, int ms)
     int64_t end = members_now() + ms;
     int rc;
 
-    do
-        rc = flush_once(members);
-    while (rc < 0 && members_now() < end);
+    mark_operations(members);
+    while ((rc = flush_once(members)) < 0 && members_now() < end)
+        if (members->lock.used)
+            endpoint_nap(1);
     return rc;
 }
 

@@ -27,8 +27,9 @@ void members_retire(struct members *members, struct endpoint *endpoint, uint64_t
  * an endpoint whose session is over. */
 int members_progress(struct members *members);
 
-/* Waits until all that the endpoints have submitted has ended, for `ms` milliseconds at most.
- * -FI_EBUSY: something has not ended. */
+/* Waits until all that the endpoints have submitted before the call has ended, for `ms`
+ * milliseconds at most. Other threads may submit more meanwhile. -FI_EBUSY: something has not
+ * ended. */
 int members_flush(struct members *members, int ms);
 
 /* Call one of these after each look of a program that polls: members_found if the look has found

@@ -165,6 +165,7 @@ static void entry_read(struct endpoint *endpoint, struct pending *pending,
     const struct key_entry *entry = NULL;
 
     remote->peer->users--;
+    endpoint->remotes.reads--;
     if (event->status == 0)
         entry = keys_find(remote->window, remote->key);
     if (entry)
@@ -184,8 +185,10 @@ static void start_read(struct endpoint *endpoint, struct remote *remote)
     rc = pwc_get(remote->peer->table, keys_home(remote->key) * sizeof(struct key_entry),
                  remote->window, sizeof(remote->window), pending_id(&remote->pending), PWC_CID_NONE,
                  PWC_NO_RCE);
-    if (rc == 0)
+    if (rc == 0) {
         remote->peer->users++;
+        endpoint->remotes.reads++;
+    }
     started(&remote->state, &remote->error, rc);
 }
 

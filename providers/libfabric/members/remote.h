@@ -56,6 +56,7 @@ struct remote {
 struct remotes {
     struct peer **peers; /* by number in the address vector */
     size_t count;
+    unsigned reads; /* of peers' tables, under way */
     /* Remotes that are given up: their key has been looked up again since, or others were used
      * later, or their peer's address was removed. They are unbound when nothing is under way to
      * their peer, because pwc_unbind waits for all that is. */

@@ -62,10 +62,13 @@ int endpoint_progress(struct endpoint *endpoint);
 /* As endpoint_progress, for a caller that holds the lock. */
 int endpoint_progress_held(struct endpoint *endpoint);
 
-/* Waits until all that was submitted has ended, for `ms` milliseconds at most, and takes events
- * that have come. -FI_EBUSY, or an error of pwc_flush: operations are under way or wait for their
- * second submission. 0 also where the session is over: nothing is under way then. Takes the
- * endpoint's lock. */
+/* Marks the operations under way as those that endpoint_flush waits for. Takes the endpoint's
+ * lock. */
+void endpoint_mark_operations(struct endpoint *endpoint);
+
+/* Waits for all operations, for `ms` milliseconds at most, and takes events that have come. 0: the
+ * marked operations have ended, and no table of keys is being read; also where the session is
+ * over. Else -FI_EBUSY. Takes the endpoint's lock. */
 int endpoint_flush(struct endpoint *endpoint, int ms);
 
 /* Whether the endpoint has submitted since the last call. Any thread. */

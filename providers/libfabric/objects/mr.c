@@ -31,7 +31,7 @@ static unsigned rights_of(uint64_t access)
 }
 
 /* The end of the region moves its pages back, and with them the buffers of any operations there. So
- * all operations of the domain end first. */
+ * all operations of the domain that are under way end first. */
 static int mr_close(struct fid *fid)
 {
     struct mr *mr = container_of(fid, struct mr, fid.fid);

@@ -80,6 +80,7 @@ struct operation *operation_new(struct endpoint *endpoint, const struct operatio
     operation->remote = remote;
     operation->copy = NULL;
     operation->waits = false;
+    operation->marked = false;
     operation->again.submit = NULL;
     if (operation->next)
         operation->next->at = &operation->next;
@@ -109,6 +110,7 @@ static void put_back(struct endpoint *endpoint, struct operation *operation)
     operation->next = all->free;
     all->free = operation;
     all->count--;
+    all->marked -= operation->marked;
 }
 
 void operation_drop(struct endpoint *endpoint, struct operation *operation)
@@ -161,6 +163,13 @@ void operation_end(struct endpoint *endpoint, struct operation *operation, int s
     if (status < 0 && operation->remote && !operation->waits)
         remote_failed(operation->remote, status);
     put_back(endpoint, operation);
+}
+
+void operations_mark(struct operations *operations)
+{
+    for (struct operation *one = operations->under_way; one; one = one->next)
+        one->marked = true;
+    operations->marked = operations->count;
 }
 
 void operations_end_all(struct endpoint *endpoint, int status)

@@ -39,6 +39,7 @@ struct operation {
     struct remote *remote; /* NULL for messages */
     void *copy;            /* of injected bytes that libpwc reads later; malloc, or NULL */
     bool waits;            /* for its second submission; its remote may be gone */
+    bool marked;           /* by operations_mark */
     unsigned fences;       /* operations with a fence up to this one, towards the peer */
     struct again again;
 };
@@ -49,6 +50,7 @@ struct operations {
     struct operation_chunk *chunks;
     size_t count;   /* under way */
     size_t waiting; /* for their second submission */
+    size_t marked;  /* by operations_mark */
 };
 
 /* An operation as its call describes it. */
@@ -74,6 +76,9 @@ void operation_end(struct endpoint *endpoint, struct operation *operation, int s
 
 /* Notes that one part could not be submitted, while other parts are under way or have ended. */
 void operation_part_failed(struct endpoint *endpoint, struct operation *operation, int status);
+
+/* Marks all that are under way now: `marked` is 0 when these have ended, whatever comes later. */
+void operations_mark(struct operations *operations);
 
 /* Ends all operations under way, because their session is over. */
 void operations_end_all(struct endpoint *endpoint, int status);

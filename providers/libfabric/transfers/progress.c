@@ -124,20 +124,25 @@ int endpoint_progress(struct endpoint *endpoint)
     return rc;
 }
 
+void endpoint_mark_operations(struct endpoint *endpoint)
+{
+    lock_take(&endpoint->lock);
+    operations_mark(&endpoint->operations);
+    lock_give(&endpoint->lock);
+}
+
 int endpoint_flush(struct endpoint *endpoint, int ms)
 {
-    int rc;
+    bool busy;
 
     lock_take(&endpoint->lock);
-    rc = pwc_flush(endpoint->ctx, PWC_ANY, ms);
-    /* The flush has kept events, which make no descriptor readable. */
-    if (endpoint_progress_held(endpoint) < 0)
-        rc = 0;
-    /* Events may have let operations wait for their second submission, or submitted them again. */
-    else if (rc == 0 && endpoint->operations.count > 0)
-        rc = -FI_EBUSY;
+    (void)pwc_flush(endpoint->ctx, PWC_ANY, ms);
+    /* The flush has kept events, which make no descriptor readable. Taking them may submit
+     * operations again, so only what is left afterwards shows the end. */
+    busy = endpoint_progress_held(endpoint) >= 0 &&
+           (endpoint->operations.marked > 0 || endpoint->remotes.reads > 0);
     lock_give(&endpoint->lock);
-    return rc;
+    return busy ? -FI_EBUSY : 0;
 }
 
 bool endpoint_take_submitted(struct endpoint *endpoint)
