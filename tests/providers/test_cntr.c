@@ -206,8 +206,42 @@ static void test_bound_later(void)
     both_close(sides);
 }
 
-/* fi_trywait lets a program wait only where it has read the counter's value, which another thread
- * may have changed since. */
+static void *fail_later(void *cntr)
+{
+    const struct timespec while_ = {.tv_nsec = 30000000};
+
+    nanosleep(&while_, NULL);
+    return fi_cntr_adderr(cntr, 1) == 0 ? cntr : NULL;
+}
+
+/* A failure refuses a wait once, unless the program knows of it: from the count, or from
+ * fi_cntr_wait. */
+static void fail_between(struct fid_fabric *fabric, struct fid_cntr *cntr)
+{
+    struct fid *fids[1] = {&cntr->fid};
+    uint64_t value = fi_cntr_read(cntr);
+    int64_t end = side_now() + SIDE_WAIT_MS;
+    pthread_t thread;
+    int rc;
+
+    CU_ASSERT_EQUAL(fi_cntr_adderr(cntr, 1), 0);
+    CU_ASSERT_EQUAL(fi_trywait(fabric, fids, 1), -FI_EAGAIN);
+    CU_ASSERT_EQUAL(fi_trywait(fabric, fids, 1), 0);
+    CU_ASSERT_EQUAL(fi_cntr_adderr(cntr, 1), 0);
+    CU_ASSERT_EQUAL(fi_cntr_readerr(cntr), 2);
+    CU_ASSERT_EQUAL(fi_trywait(fabric, fids, 1), 0);
+    /* A failure before the wait has begun does not end it. */
+    do {
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, fail_later, cntr), 0);
+        rc = fi_cntr_wait(cntr, value + 1, 1000);
+        CU_ASSERT_EQUAL(pthread_join(thread, NULL), 0);
+    } while (rc == -FI_ETIMEDOUT && side_now() < end);
+    CU_ASSERT_EQUAL(rc, -FI_EAVAIL);
+    CU_ASSERT_EQUAL(fi_trywait(fabric, fids, 1), 0);
+}
+
+/* fi_trywait lets a program wait only where it knows the counter's value and failures, which
+ * another thread may have changed since. */
 static void test_trywait(void)
 {
     const struct side_options options = counting_as(FI_THREAD_SAFE);
@@ -233,6 +267,7 @@ static void test_trywait(void)
     CU_ASSERT_EQUAL(fi_cntr_wait(sends, 2, SIDE_WAIT_MS), 0);
     CU_ASSERT_EQUAL(fi_trywait(sides[0].fabric, fids, 1), 0);
     CU_ASSERT(side_now() < end);
+    fail_between(sides[0].fabric, sends);
     CU_ASSERT_EQUAL(fi_close(&sides[0].ep->fid), 0);
     sides[0].ep = NULL;
     CU_ASSERT_EQUAL(fi_close(&sends->fid), 0);

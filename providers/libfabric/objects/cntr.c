@@ -95,12 +95,21 @@ static uint64_t cntr_read(struct fid_cntr *fid)
     return value;
 }
 
+/* The application learns of all failures so far, which this returns. */
+static uint64_t know_failures(struct cntr *cntr)
+{
+    uint64_t failed = atomic_load(&cntr->failed);
+
+    atomic_store(&cntr->known_failed, failed);
+    return failed;
+}
+
 static uint64_t cntr_readerr(struct fid_cntr *fid)
 {
     struct cntr *cntr = cntr_of(fid);
 
     progress(cntr);
-    return atomic_load(&cntr->failed);
+    return know_failures(cntr);
 }
 
 static int cntr_add(struct fid_cntr *fid, uint64_t value)
@@ -181,6 +190,8 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
         if (rc == 0)
             atomic_store_explicit(&cntr->read, threshold, memory_order_relaxed);
+        if (rc == -FI_EAVAIL)
+            know_failures(cntr);
         if (rc != -FI_EAGAIN)
             return rc;
         if (progressed < 0)
@@ -194,9 +205,12 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
 int cntr_trywait(struct cntr *cntr)
 {
-    bool quiet = members_quiet(cntr->members);
+    uint64_t known;
 
-    return quiet && value_of(cntr) == atomic_load(&cntr->read) ? 0 : -FI_EAGAIN;
+    if (!members_quiet(cntr->members) || value_of(cntr) != atomic_load(&cntr->read))
+        return -FI_EAGAIN;
+    known = atomic_load(&cntr->known_failed);
+    return know_failures(cntr) == known ? 0 : -FI_EAGAIN;
 }
 
 static int cntr_control(struct fid *fid, int command, void *argument)
