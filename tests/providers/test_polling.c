@@ -1,10 +1,13 @@
 /*
  * Programs that poll: reads of a queue or a counter that find nothing yield the processor, which
  * the daemon may need, but not the first look after a submission. This program's sched_yield stands
- * before the C library's, so it counts all yields of the process.
+ * before the C library's, so it counts all yields of the process, and its pwc_probe_n before that
+ * of libpwc, which only the provider loads.
  *
  *     test_polling PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
+#include <dlfcn.h>
+#include <pwc/pwc.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +19,22 @@ int sched_yield(void)
 {
     yields++;
     return (int)syscall(SYS_sched_yield);
+}
+
+typedef int (*probe_function)(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *events,
+                              unsigned n);
+
+static unsigned probes;
+
+int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *events, unsigned n)
+{
+    static probe_function probe;
+
+    if (!probe)
+        probe =
+            (probe_function)dlsym(dlopen("libpwc.so.1", RTLD_LAZY | RTLD_NOLOAD), "pwc_probe_n");
+    probes++;
+    return probe(ctx, peer, kinds, events, n);
 }
 
 static struct side_options polling_as(enum fi_threading threading)
@@ -75,6 +94,28 @@ static void test_looks(void)
         CU_ASSERT(ever_yields(&sides[0], look_at_ends));
         CU_ASSERT(ever_yields(&sides[1], look_at_arrivals));
         both_close(sides);
+    }
+}
+
+/* A look at a counter of ends, of an endpoint's arrivals, or of both takes events once. */
+static void test_probes(void)
+{
+    static const uint64_t counted[] = {FI_WRITE, FI_REMOTE_WRITE, FI_WRITE | FI_REMOTE_WRITE};
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct side side;
+        struct fid_cntr *cntr;
+
+        CU_ASSERT_EQUAL_FATAL(side_open(&side, both_socket(0), &both_basic), 0);
+        CU_ASSERT_EQUAL_FATAL(fi_cntr_open(side.domain, NULL, &cntr, NULL), 0);
+        CU_ASSERT_EQUAL_FATAL(fi_ep_bind(side.ep, &cntr->fid, counted[i]), 0);
+        probes = 0;
+        CU_ASSERT_EQUAL(fi_cntr_read(cntr), 0);
+        CU_ASSERT_EQUAL(probes, 1);
+        CU_ASSERT_EQUAL(fi_close(&side.ep->fid), 0);
+        side.ep = NULL;
+        CU_ASSERT_EQUAL(fi_close(&cntr->fid), 0);
+        side_close(&side);
     }
 }
 
@@ -172,6 +213,7 @@ int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
         {"looks in vain", test_looks},
+        {"one probe a look", test_probes},
         {"looks between submissions", test_submissions},
         {"killed daemon", test_killed},
         CU_TEST_INFO_NULL,

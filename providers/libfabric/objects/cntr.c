@@ -71,11 +71,12 @@ static uint64_t value_of(struct cntr *cntr)
     return atomic_load(&cntr->ended) + arrived(cntr) - atomic_load(&cntr->arrived_before);
 }
 
-/* Takes the events of all endpoints, as members_progress does. */
+/* Takes the events of all endpoints, as members_progress does. `own_targets` are members, too. */
 static int progress(struct cntr *cntr)
 {
     int ends = members_progress(cntr->members);
-    int arrivals = cntr->arrivals ? members_progress(cntr->arrivals) : 0;
+    bool others = cntr->arrivals && cntr->arrivals != cntr->own_targets;
+    int arrivals = others ? members_progress(cntr->arrivals) : 0;
 
     return ends < 0 || arrivals == 0 ? ends : arrivals;
 }
