@@ -70,7 +70,9 @@ int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length
                           &shadow);
 }
 
-int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src)
+/* Sets segment and offset of a source of record->length bytes; if its region is a copy, copies the
+ * bytes there. 0, -EFAULT, -ENOMEM. */
+static int place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src)
 {
     uint8_t *shadow;
     int rc = span_view_find(&ctx->spans, &ctx->client->spans, src, record->length, &record->segment,
@@ -106,7 +108,7 @@ int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const vo
         op->record.flags &=
             (uint16_t)~SUBMIT_INLINE; /* the ring is small: send from a region instead */
     }
-    rc = operation_place_source(ctx, &op->record, src);
+    rc = place_source(ctx, &op->record, src);
     if (rc < 0)
         return rc == -EFAULT ? submit_loose(ctx, op, src) : rc;
     return operation_submit(ctx, op);

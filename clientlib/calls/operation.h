@@ -86,9 +86,6 @@ static inline void operation_set_rid(struct operation *op, const pwc_cid *rid)
 
 /* Checks that a whole range lies in a region of this client: 0, -EFAULT, -ENOMEM. */
 int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length);
-/* Sets segment and offset of a source of record->length bytes; if its region is a copy, copies the
- * bytes there. 0, -EFAULT, -ENOMEM. */
-int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src);
 /* Submits an operation as it is: 0, or as channel_submit. */
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
 /* Publishes the submission that was begun in this ring. */

@@ -3,10 +3,11 @@
  * submitted as one series (channel_vector.h). Each of these steps goes over the pieces again.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps or waits for this
- * processor (give_way.h), no allocation, no lock (except a copy of the span table when a region was
- * added or removed).
+ * processor (give_way.h) or pieces are in the heap break (spans.h), no allocation, no lock (except
+ * a copy of the span table when a region was added or removed).
  */
 #include <errno.h>
+#include <string.h>
 #include "clientlib/calls/give_way.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/pieces.h"
@@ -42,6 +43,7 @@ struct vector {
     uint32_t strided;
     uint32_t segment;
     uint64_t local_from, local_offset;
+    struct span_look look; /* of all pieces that must be in regions */
 };
 
 static bool is_short(const struct vector *v, const struct pwc_piece *piece)
@@ -57,10 +59,14 @@ static void count_record(struct vector *v)
     v->ring += sizeof(struct submit_record);
 }
 
-static void count_long(struct vector *v)
+static void count_long(struct vector *v, const struct pwc_piece *piece)
 {
+    uint64_t end = (uintptr_t)piece->local + piece->len;
+
     count_record(v);
     v->longs++;
+    if (end > v->look.highest)
+        v->look.highest = end;
 }
 
 static void count_short(struct vector *v, const struct pwc_piece *piece)
@@ -91,7 +97,7 @@ static int check_piece(struct vector *v, const struct pwc_piece *piece, unsigned
     if (is_short(v, piece))
         count_short(v, piece);
     else
-        count_long(v);
+        count_long(v, piece);
     return v->total > v->ctx->client->message_max ? -EMSGSIZE : 0;
 }
 
@@ -103,6 +109,7 @@ static void count_alike(struct vector *v, const struct pieces_extent *all)
 
     if (!channel_piece_short(v->block_max, all->end - all->length, all->length)) {
         v->longs = v->records = (uint32_t)all->count;
+        v->look.highest = all->local_end;
         v->ring = all->count * sizeof(struct submit_record);
         return;
     }
@@ -214,14 +221,27 @@ static struct submit_record like(const struct vector *v, uint8_t kind)
     };
 }
 
+/* Sets segment and offset of a piece; *shadow is the copy of a region that has one, or NULL. */
+static int place_piece(struct vector *v, const struct pwc_piece *piece,
+                       struct submit_record *record, uint8_t **shadow)
+{
+    return span_view_find_piece(&v->ctx->spans, &v->ctx->client->spans, &v->look, piece->local,
+                                piece->len, &record->segment, &record->local_offset, shadow);
+}
+
 static int put_long(struct vector *v, struct channel_vector *out, const struct pwc_piece *piece)
 {
     struct submit_record record = {.offset = piece->off, .length = piece->len, .lid = out->slot};
-    int rc = operation_place_source(v->ctx, &record, piece->local);
+    uint8_t *shadow;
+    int rc = place_piece(v, piece, &record, &shadow);
 
     if (rc == -EFAULT && piece->len <= v->ctx->client->packed_max)
         return -EMSGSIZE;
-    return rc < 0 ? rc : channel_vector_long(out, &record);
+    if (rc < 0)
+        return rc;
+    if (shadow)
+        memcpy(shadow, piece->local, piece->len);
+    return channel_vector_long(out, &record);
 }
 
 static int put_strided(struct vector *v, struct channel_vector *out)
@@ -270,8 +290,7 @@ static int get_piece(struct vector *v, struct channel_vector *out, const struct 
     struct submit_record record = {.offset = piece->off, .length = piece->len, .lid = out->slot};
     int64_t slot = out->slot;
     uint8_t *shadow;
-    int rc = span_view_find(&v->ctx->spans, &v->ctx->client->spans, piece->local, piece->len,
-                            &record.segment, &record.local_offset, &shadow);
+    int rc = place_piece(v, piece, &record, &shadow);
 
     if (rc < 0)
         return rc;
@@ -348,20 +367,22 @@ static int submit(struct vector *v, struct pwc_request *request, uint8_t kind,
 }
 
 /* Whether all pieces that are longer than `any` are in regions of this client. */
-static int check_memory(const struct vector *v, size_t any)
+static int check_memory(struct vector *v, size_t any)
 {
     struct pieces pieces = v->pieces;
+    struct submit_record unused;
     struct pwc_piece piece;
+    uint8_t *shadow;
     int rc = 0;
 
     while (rc == 0 && v->longest > any && pieces_next(&pieces, &piece))
         if (piece.len > any)
-            rc = operation_check_memory(v->ctx, piece.local, piece.len);
+            rc = place_piece(v, &piece, &unused, &shadow);
     return rc;
 }
 
 /* Copies the vector directly. `copy` is direct_putv or direct_getv. */
-static int copy_directly(const struct vector *v, struct pwc_request *request, size_t any,
+static int copy_directly(struct vector *v, struct pwc_request *request, size_t any,
                          int (*copy)(struct pwc_ctx *ctx, struct pwc_remote *remote,
                                      const struct pieces *pieces, size_t total, const pwc_cid *lid,
                                      const pwc_cid *rid, unsigned flags))

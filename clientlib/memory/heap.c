@@ -3,15 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdint.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "clientlib/memory/maps.h"
-#include "clientlib/memory/populate.h"
 
 /* A bit of an entry of pagemap: the page is a file's. The moved pages are a segment's, which is a
  * file; other pages of the heap are anonymous. */
 #define ENTRY_OF_FILE (UINT64_C(1) << 61)
+
+/* Sets no bit of a word. */
+#define OR_NOTHING FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_LT, 0)
 
 int heap_open_list(void)
 {
@@ -20,14 +23,27 @@ int heap_open_list(void)
     return list < 0 ? -errno : list;
 }
 
-/* Reads the entry of a page, which shows only a page that is mapped. A read would not do to map it:
- * it may map the kernel's huge page of zeros, which counts as a file's. The kernel does the write,
- * because the program may have made the page read-only. */
+/*
+ * The kernel makes the page as for a write, without a change of its bytes. A read would not do: it
+ * may map the kernel's huge page of zeros, which counts as a file's. A write by the library would
+ * not do: the program may have made the page read-only. Every kernel has this call, and
+ * MADV_POPULATE_WRITE came with Linux 5.14. Nobody waits for `nobody`, so the call wakes nobody; a
+ * waiter at the page's first word might wake, which a waiter for a futex must expect at any time.
+ */
+static bool make_page(uintptr_t start)
+{
+    uint32_t nobody = 0;
+
+    return syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, start,
+                   OR_NOTHING) >= 0;
+}
+
+/* Reads the entry of a page, which shows only a page that is mapped. */
 static bool read_entry(int list, uintptr_t at, uint64_t *entry)
 {
     uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = at / size;
 
-    return madvise((void *)(page * size), size, MADV_POPULATE_WRITE) == 0 &&
+    return make_page(page * size) &&
            pread(list, entry, sizeof(*entry), (off_t)(page * sizeof(*entry))) == sizeof(*entry);
 }
 

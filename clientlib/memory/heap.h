@@ -18,8 +18,8 @@
 int heap_open_list(void);
 /*
  * Whether the page of this address is a moved one. Makes two system calls. The list of mappings
- * answers, more slowly, where the program has made the page read-only, before Linux 5.14, and where
- * `list` is negative: the kernel has no list of pages. False where the kernel gives no answer.
+ * answers, more slowly, where the program has made the page read-only, and where `list` is
+ * negative: the kernel has no list of pages. False where the kernel gives no answer.
  */
 bool heap_page_is_moved(int list, const void *at);
 

@@ -56,13 +56,34 @@ static bool holds(const struct span *span, uint64_t start, uint64_t length)
     return from <= span->length && length <= span->length - from;
 }
 
-static bool has_left(const struct span_table *table, uint64_t start, uint64_t length)
+/* Whether the span's pages are there up to this address, which memory of the program ends at. */
+static bool is_moved_up_to(const struct span_table *table, const struct span *span, uint64_t end,
+                           struct span_look *look)
 {
-    return !heap_page_is_moved(table->heap_list, (const void *)(start + length - 1));
+    if (!heap_page_is_moved(table->heap_list, (const void *)(end - 1)))
+        return false;
+    look->span = span->start;
+    look->moved = end;
+    return true;
 }
 
-int span_view_find(struct span_view *view, struct span_table *table, const void *address,
-                   uint64_t length, uint32_t *segment, uint64_t *offset, uint8_t **shadow)
+/* Looks at the highest piece first: where its page is there, those of all lower pieces are. */
+static bool has_left(const struct span_table *table, const struct span *span, uint64_t end,
+                     struct span_look *look)
+{
+    uint64_t highest = look->highest;
+
+    if (look->span == span->start && end <= look->moved)
+        return false;
+    if (highest > end && highest - span->start <= span->length &&
+        is_moved_up_to(table, span, highest, look))
+        return false;
+    return !is_moved_up_to(table, span, end, look);
+}
+
+int span_view_find_piece(struct span_view *view, struct span_table *table, struct span_look *look,
+                         const void *address, uint64_t length, uint32_t *segment, uint64_t *offset,
+                         uint8_t **shadow)
 {
     struct versioned_view *v = &view->view;
     uint64_t start = (uintptr_t)address;
@@ -83,10 +104,19 @@ int span_view_find(struct span_view *view, struct span_table *table, const void 
 
     const struct span *span = &spans[at];
 
-    if (__builtin_expect(span->heap, 0) && length > 0 && has_left(table, start, length))
+    if (__builtin_expect(span->heap, 0) && length > 0 &&
+        has_left(table, span, start + length, look))
         return -EFAULT;
     *segment = span->segment;
     *offset = span->offset + (start - span->start);
     *shadow = span->shadow ? span->shadow + (start - span->start) : NULL;
     return 0;
+}
+
+int span_view_find(struct span_view *view, struct span_table *table, const void *address,
+                   uint64_t length, uint32_t *segment, uint64_t *offset, uint8_t **shadow)
+{
+    struct span_look look = {0};
+
+    return span_view_find_piece(view, table, &look, address, length, segment, offset, shadow);
 }

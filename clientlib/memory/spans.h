@@ -22,7 +22,7 @@ struct span {
     uint64_t length;
     uint64_t offset; /* of `start`, in the segment */
     uint32_t segment;
-    bool heap;       /* pages may leave it: each lookup looks whether they are there (heap.h) */
+    bool heap;       /* pages may leave it: each call looks whether they are there (heap.h) */
     uint8_t *shadow; /* not NULL: the daemon reaches this copy instead */
 };
 
@@ -33,6 +33,14 @@ struct span_table {
 
 struct span_view {
     struct versioned_view view;
+};
+
+/* What a call with several pieces has seen of a span with `heap`, so that the call does not look
+ * for each piece. */
+struct span_look {
+    uint64_t highest; /* the end of the call's highest piece; 0: nobody knows */
+    uint64_t span;    /* where the span starts */
+    uint64_t moved;   /* up to this address the span's pages are there; 0: no look has shown one */
 };
 
 void span_table_init(struct span_table *spans);
@@ -50,5 +58,9 @@ void span_view_destroy(struct span_view *view);
  */
 int span_view_find(struct span_view *view, struct span_table *spans, const void *start,
                    uint64_t length, uint32_t *segment, uint64_t *offset, uint8_t **shadow);
+/* As span_view_find, for a piece of a call whose pieces share *look. */
+int span_view_find_piece(struct span_view *view, struct span_table *spans, struct span_look *look,
+                         const void *start, uint64_t length, uint32_t *segment, uint64_t *offset,
+                         uint8_t **shadow);
 
 #endif

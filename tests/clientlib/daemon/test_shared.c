@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "pwc/vector.h"
+#include "clientlib/memory/populate.h"
 #include "tests/clientlib/daemon/client_world.h"
 #include "tests/count.h"
 #include "tests/suite.h"
@@ -21,7 +22,29 @@ enum { PAGES = 8 };
 /* The error that the kernel gives where the library opens the list of pages; 0: none. */
 static int list_error;
 
-/* In place of the C library's, for the library's calls too. */
+/* How often the library has looked at an entry of the list of pages, or at the mappings; and
+ * whether the kernel is one before Linux 5.14, which does not know the advice to make pages. */
+static struct {
+    _Atomic unsigned entries, mappings;
+    _Atomic bool old_kernel;
+} looks;
+
+/* These three are in place of the C library's, for the library's calls too. */
+int madvise(void *at, size_t length, int advice)
+{
+    if (looks.old_kernel && (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_madvise, at, length, advice);
+}
+
+ssize_t pread64(int fd, void *bytes, size_t length, off64_t at)
+{
+    looks.entries++;
+    return syscall(SYS_pread64, fd, bytes, length, at);
+}
+
 int open64(const char *path, int flags, ...)
 {
     va_list rest;
@@ -30,6 +53,7 @@ int open64(const char *path, int flags, ...)
     va_start(rest, flags);
     mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
     va_end(rest);
+    looks.mappings += strcmp(path, "/proc/thread-self/maps") == 0;
     if (list_error && strcmp(path, "/proc/thread-self/pagemap") == 0) {
         errno = list_error;
         return -1;
@@ -444,6 +468,106 @@ static void test_huge_pages_where_the_heap_shrank(void)
     world_free(w);
 }
 
+enum { PIECES = 100, PIECE = 8192 };
+
+/* Pieces that follow each other in the world's region, and lie apart in the heap. */
+static void lay_out(struct pwc_piece *list, uint8_t *from, bool descending)
+{
+    for (size_t i = 0; i < PIECES; i++) {
+        size_t at = descending ? PIECES - 1 - i : i;
+
+        list[i] = (struct pwc_piece){i * PIECE, from + 2 * at * PIECE, PIECE};
+    }
+}
+
+/* As pwc_getv, with a shape that has the same pieces. */
+static int get_shaped(pwc_remote *remote, const struct pwc_piece *list, size_t n, pwc_cid lid,
+                      pwc_cid rid, unsigned flags)
+{
+    const struct pwc_shape shape = {
+        .dims = 1,
+        .element = PIECE,
+        .count = {n},
+        .local_stride = {(uint8_t *)list[1].local - (uint8_t *)list[0].local},
+        .remote_stride = {PIECE},
+    };
+
+    return pwc_get_shape(remote, list[0].off, list[0].local, &shape, lid, rid, flags);
+}
+
+/* A call looks once at a range of the heap, for all its pieces there, and does not read the
+ * mappings, also before Linux 5.14. */
+static void test_one_look_for_all_pieces(void)
+{
+    static const struct {
+        bool old_kernel, descending;
+        int (*move)(pwc_remote *remote, const struct pwc_piece *list, size_t n, pwc_cid lid,
+                    pwc_cid rid, unsigned flags);
+    } rows[] = {
+        {false, false, pwc_putv},   {false, true, pwc_putv},   {false, false, pwc_getv},
+        {false, true, pwc_getv},    {true, false, pwc_putv},   {true, false, pwc_getv},
+        {false, false, get_shaped}, {false, true, get_shaped},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct world *w = open_world();
+        size_t room = 2 * PIECES * PIECE;
+        uint8_t *from = sbrk((intptr_t)room);
+        struct pwc_piece list[PIECES];
+        pwc_region *region;
+
+        CU_ASSERT_PTR_NOT_EQUAL_FATAL(from, (void *)-1);
+        fill(from, room, 5);
+        fill(w->memory, PIECES * PIECE, 6);
+        CU_ASSERT_EQUAL_FATAL(share(w, from, room, PWC_REMOTE_RW, &region), 0);
+        lay_out(list, from, rows[i].descending);
+        looks.entries = looks.mappings = 0;
+        looks.old_kernel = rows[i].old_kernel;
+        CU_ASSERT_EQUAL(
+            rows[i].move(w->remote, list, PIECES, pwc_cid_u64(1), PWC_CID_NONE, PWC_NO_RCE), 0);
+        looks.old_kernel = false;
+        CU_ASSERT_EQUAL(looks.entries, 1);
+        CU_ASSERT_EQUAL(looks.mappings, 0);
+        (void)expect(w, PWC_LOCAL, 1, 0);
+        for (size_t k = 0; k < PIECES; k++)
+            CU_ASSERT_EQUAL(memcmp(w->memory + list[k].off, list[k].local, PIECE), 0);
+        CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+        world_free(w);
+    }
+}
+
+/* A range has lost its pages; a range above, which was shared later, has its pages. The looks at
+ * one say nothing of the other, whichever is first, and pieces of the one that has its pages are
+ * used. */
+static void test_pieces_of_two_ranges(void)
+{
+    struct world *w = open_world();
+    size_t half = 4 * PIECE;
+    uint8_t *from = sbrk((intptr_t)(2 * half)), *to = from + half;
+    struct pwc_piece rows[][2] = {
+        {{0, from, PIECE}, {2 * PIECE, to, PIECE}},
+        {{0, to, PIECE}, {2 * PIECE, from, PIECE}},
+        {{0, to, PIECE}, {2 * PIECE, to + 2 * PIECE, PIECE}},
+    };
+    pwc_region *low, *high;
+
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(from, (void *)-1);
+    CU_ASSERT_EQUAL_FATAL(share(w, from, half, PWC_REMOTE_RW, &low), 0);
+    if (sbrk(0) == from + 2 * half) { /* the heap has not grown meanwhile */
+        CU_ASSERT_PTR_NOT_EQUAL(sbrk(-(intptr_t)(2 * half)), (void *)-1);
+        CU_ASSERT_PTR_NOT_EQUAL(sbrk((intptr_t)(2 * half)), (void *)-1);
+        CU_ASSERT_EQUAL_FATAL(share(w, to, half, PWC_REMOTE_RW, &high), 0);
+        for (size_t i = 0; i < COUNT(rows); i++)
+            CU_ASSERT_EQUAL(
+                pwc_getv(w->remote, rows[i], 2, pwc_cid_u64(1), PWC_CID_NONE, PWC_NO_RCE),
+                i == 2 ? 0 : -EFAULT);
+        (void)expect(w, PWC_LOCAL, 1, 0);
+        CU_ASSERT_EQUAL(pwc_region_free(high), 0);
+    }
+    CU_ASSERT_EQUAL(pwc_region_free(low), 0);
+    world_free(w);
+}
+
 /* Where the list of pages cannot be opened for want of a descriptor or memory, memory of the heap
  * is not shared. A kernel without the list has another, so that memory is shared there, and serves
  * calls that work on regions alone. */
@@ -567,6 +691,8 @@ int main(void)
         {"a heap that shrinks", test_heap_that_shrinks},
         {"operations where the heap shrank", test_operations_where_the_heap_shrank},
         {"huge pages where the heap shrank", test_huge_pages_where_the_heap_shrank},
+        {"one look for all pieces", test_one_look_for_all_pieces},
+        {"pieces of two ranges", test_pieces_of_two_ranges},
         {"no list of pages", test_no_list_of_pages},
         {"descriptors", test_descriptors},
         {"operations", test_operations},
