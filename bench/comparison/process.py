@@ -1,5 +1,7 @@
 """Programs that are run and measured. Each runs in a session of its own, whose processes are ended with
-the program. From the first one on SIGTERM is KeyboardInterrupt, as SIGINT is, so that nothing is left behind."""
+the program. From the first one on SIGTERM is KeyboardInterrupt, as SIGINT is, so that nothing is left behind.
+Where an interruption arrives while nobody waits for a program, the end of ours ends it."""
+import atexit
 import json
 import os
 import shlex
@@ -9,6 +11,8 @@ import subprocess
 import time
 
 TIMEOUT = 25  # seconds; no program takes 10
+INTERRUPTIONS = {signal.SIGTERM, signal.SIGINT}
+begun = set()  # the processes that neither `stop` nor `finish` has seen end
 
 
 class Failure(Exception):
@@ -20,13 +24,21 @@ class Failure(Exception):
 
 
 def start(command, env=None):
+    """Interruptions wait until the process that has begun is in the set."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, start_new_session=True,
-                                env=dict(os.environ, **(env or {})))
+        signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                   env=dict(os.environ, **(env or {})),
+                                   preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, former))
+        begun.add(process)
+        return process
     except OSError as error:
         raise Failure(f"{command[0]}: {error.strerror}") from None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
 
 
 def session(leader):
@@ -53,6 +65,15 @@ def stop(process):
         except ProcessLookupError:
             pass
     process.communicate()
+    begun.discard(process)
+
+
+@atexit.register
+def stop_all():
+    """A second interruption leaves nothing behind either."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
+    for process in list(begun):
+        stop(process)
 
 
 def finish(process, command, timeout=TIMEOUT):
@@ -65,6 +86,7 @@ def finish(process, command, timeout=TIMEOUT):
     except BaseException:  # the user's interruption
         stop(process)
         raise
+    begun.discard(process)
     if process.returncode != 0:
         said = (err.strip() or out.strip() or "nothing said").splitlines()[-1]
         raise Failure(f"{os.path.basename(command[0])}: status {process.returncode}: {said}", out)
