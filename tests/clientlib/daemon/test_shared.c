@@ -380,6 +380,8 @@ static void there_and_back(struct world *w, uint8_t *at, size_t length, unsigned
     CU_ASSERT_EQUAL(put(w, 0, at, length, 1, PWC_NO_RCE), 0);
     (void)expect(w, PWC_LOCAL, 1, 0);
     CU_ASSERT_EQUAL(memcmp(w->memory, at, length), 0);
+    fill(w->memory, length, seed);
+    CU_ASSERT_EQUAL(memcmp(w->memory, at, length), 0); /* the put has left its source alone */
     fill(w->memory, length, seed + 1);
     CU_ASSERT_EQUAL(get(w, 0, at, length, 2, PWC_NO_RCE), 0);
     (void)expect(w, PWC_LOCAL, 2, 0);
