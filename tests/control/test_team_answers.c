@@ -1,7 +1,7 @@
 /*
  * Calls for teams whose daemons were killed and restarted after some members had their answers:
- * members that ask again, and members that call later, get the same answer at once. And teams that
- * end after that.
+ * members that ask again, and members that call later, get the same answer at once. Members that
+ * have given up stay out of the team. And teams that end after that.
  *
  *     test_team_answers PWCD NODES [THREADS]
  */
@@ -282,6 +282,89 @@ static void a_rank_that_left_meanwhile(void)
         without_the_last(home, false);
 }
 
+/* ---- members that give up -------------------------------------------------------------------- */
+
+static Pwc__TeamJoin given_up; /* the call that rank 0 no longer waits for */
+
+/* Returns the status of rank 0's next answer. */
+static int answer_to_first(void)
+{
+    struct answer answer;
+
+    ask_nothing(ranks[0].socket, &answer);
+    answer_close(&answer);
+    return answer.status;
+}
+
+static void first_withdraws(void)
+{
+    CU_ASSERT_TRUE(raw_team_withdraw(ranks[0].socket, &given_up));
+}
+
+/* The other ranks have a team with rank 0, who is no member any more: they shrink it. */
+static void others_shrink(void)
+{
+    uint64_t number = ranks[1].team.number;
+
+    CU_ASSERT_EQUAL(raw_team_leave(ranks[0].socket, ranks[0].session, number), -EINVAL);
+    for (uint32_t i = 1; i < SIZE; i++) {
+        Pwc__TeamJoin asked = raw_team_call(ranks[i].session, number, 0);
+
+        asked.kind = PWC__TEAM_KIND__TEAM_SHRINK;
+        CU_ASSERT_TRUE(raw_team_join(ranks[i].socket, &asked));
+    }
+    for (uint32_t i = 1; i < SIZE; i++) {
+        CU_ASSERT_EQUAL(formed(i)->status, 0);
+        CU_ASSERT_EQUAL(ranks[i].team.size, SIZE - 1);
+    }
+}
+
+/* Ranks 0 and 1 call. Rank 0 withdraws its call, and the daemon of both is killed before or after
+ * it has read this. Then rank 1 asks again, and the last rank calls. Where the home has died, too,
+ * nobody knows rank 0's call, and all calls end. */
+static void give_up(unsigned home, uint64_t parent, uint32_t call, bool before)
+{
+    int status = home == 0 ? -ETIMEDOUT : 0;
+
+    given_up = raw_team_call(ranks[0].session, parent, call);
+    join(0, parent, call, 0, 64);
+    join(1, parent, call, 0, 64);
+    if (before) {
+        first_withdraws();
+        CU_ASSERT_EQUAL(answer_to_first(), 0);
+        start_anew(0);
+    } else {
+        start_anew_behind(0, first_withdraws);
+    }
+    CU_ASSERT_EQUAL(answer_to_first(), -ECONNABORTED);
+    if (!before)
+        CU_ASSERT_EQUAL(answer_to_first(), 0);
+    CU_ASSERT_EQUAL(formed(1)->status, -ECONNABORTED);
+    join(1, parent, call, 0, 64);
+    join(SIZE - 1, parent, call, 0, 64);
+    for (uint32_t i = 1; i < SIZE; i++)
+        CU_ASSERT_EQUAL_FATAL(formed(i)->status, status);
+    if (status == 0)
+        others_shrink();
+    join(0, parent, call, 0, 64);
+    CU_ASSERT_EQUAL(formed(0)->status, -ETIMEDOUT);
+}
+
+/* Guards that a daemon which is started anew knows which calls were withdrawn. Otherwise the others
+ * wait for ever for a member that does not know that it is one. */
+static void a_member_that_gave_up(void)
+{
+    for (unsigned home = 0; home < nodes; home++) {
+        open_job(home);
+        give_up(home, 0, 0, true);
+        give_up(home, 0, 1, false);
+        give_up(home, make_world(2), 0, true);
+        give_up(home, make_world(3), 0, false);
+        CU_ASSERT_NOT_EQUAL(make_world(4), 0);
+        close_job();
+    }
+}
+
 /* ---- teams that end later -------------------------------------------------------------------- */
 
 /* Returns a view of node 0, which the caller releases. */
@@ -375,6 +458,7 @@ int main(int argc, char **argv)
                            {"an error of the world", an_error_of_the_world},
                            {"a rank that left before", a_rank_that_left_before},
                            {"a rank that left meanwhile", a_rank_that_left_meanwhile},
+                           {"a member that gave up", a_member_that_gave_up},
                            CU_TEST_INFO_NULL,
                            CU_TEST_INFO_NULL};
     const char *more[] = {"--keep", NULL, NULL, NULL};
@@ -387,7 +471,7 @@ int main(int argc, char **argv)
     if (argc > 3) {
         more[1] = "--progress-threads";
         more[2] = argv[3];
-        tests[6] = (CU_TestInfo){"a part that closed before", a_part_that_closed_before};
+        tests[7] = (CU_TestInfo){"a part that closed before", a_part_that_closed_before};
     }
     options.pwcd = argv[1];
     options.nodes = nodes;

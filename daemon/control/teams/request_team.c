@@ -142,13 +142,17 @@ static void withdraw(struct client *c, uint32_t request, const Pwc__TeamJoin *jo
     struct teams_call call;
     struct teams_key key;
 
+    if (join->call == UINT32_MAX) {
+        reply_error(c, request, -EINVAL, "call %u: calls are below 4294967295", join->call);
+        return;
+    }
     if (find_caller(c, request, join, &call, &key) < 0)
         return;
-    if (team_client_withdraw(c, &key, join->session, call.at))
+    if (team_client_withdraw(c, &key, join->session))
         reply_done(c, request);
     else
-        reply_error(c, request, -EINVAL, "call %u over team %llu has ended, or was not made",
-                    join->call, (ull)join->parent);
+        reply_error(c, request, -EINVAL, "call %u over team %llu has ended", join->call,
+                    (ull)join->parent);
 }
 
 void request_team_leave(struct client *c, uint32_t request, const Pwc__TeamLeave *leave)

@@ -31,9 +31,10 @@ static const struct team *parent_of(const struct control *control, const struct 
     return t && t->uid == key->id.uid && strcmp(t->job, key->id.job) == 0 ? t : NULL;
 }
 
-/* The word for this member's answer; NULL: the client is no such member. */
+/* The word for the answer to this client, which is one member of the parent; NULL: the client is no
+ * member. */
 static _Atomic uint64_t *place_of(const struct control *control, const struct teams_key *key,
-                                  const struct client *c, uint32_t at)
+                                  const struct client *c)
 {
     const struct team *parent = parent_of(control, key);
 
@@ -46,28 +47,36 @@ static _Atomic uint64_t *place_of(const struct control *control, const struct te
         for (uint32_t k = 0; k < parent->parts[i].count; k++) {
             const struct team_member *m = &parent->parts[i].members[k];
 
-            if (m->rank == at && m->session && m->session->client == c)
+            if (m->session && m->session->client == c)
                 return m->answer;
         }
     return NULL;
 }
 
 void team_answers_note(const struct control *control, const struct teams_key *key,
-                       const struct client *c, uint32_t at, int status)
+                       const struct client *c, int status)
 {
-    _Atomic uint64_t *place = place_of(control, key, c, at);
+    _Atomic uint64_t *place = place_of(control, key, c);
 
     if (place && answer_load(place).calls <= key->call)
         answer_store(place, (struct teams_answer){.calls = key->call + 1, .status = status});
 }
 
 bool team_answers_find(const struct control *control, const struct teams_key *key,
-                       const struct client *c, uint32_t at, int *status)
+                       const struct client *c, int *status)
 {
-    const struct teams_answer last = answer_load(place_of(control, key, c, at));
+    const struct teams_answer last = answer_load(place_of(control, key, c));
 
     *status = last.status;
     return last.calls == key->call + 1;
+}
+
+bool team_answers_refused(const struct control *control, const struct teams_key *key,
+                          const struct client *c)
+{
+    int status;
+
+    return team_answers_find(control, key, c, &status) && status < 0;
 }
 
 static bool any_of_world(const struct control *control, const struct teams_key *key, int *status)

@@ -45,6 +45,15 @@ static struct teams_key key_of(const struct team_gather *g)
                               .call = g->call};
 }
 
+/* The call that has made the team. */
+static struct teams_key made_by(const struct team *t)
+{
+    return (struct teams_key){.id = {.uid = t->uid, .job = t->job},
+                              .parent = t->parent,
+                              .context = t->context,
+                              .call = t->call};
+}
+
 static uint32_t home_of(const struct control *control, const struct teams_key *key)
 {
     return directory_home(&key->id, control->node_count);
@@ -199,15 +208,27 @@ static void report_if_ready(struct control *control, struct team_gather *g)
 
 static void opened(struct team *t)
 {
-    const struct teams_key key = {.id = {.uid = t->uid, .job = t->job},
-                                  .parent = t->parent,
-                                  .context = t->context,
-                                  .call = t->call};
+    const struct teams_key key = made_by(t);
     struct team_gather *g = find(t->control, &key);
 
     FAULT(TEAM_OPENED);
     if (g)
         report_if_ready(t->control, g);
+}
+
+/* Lets members that have given up leave the started team, so that the others do not wait for
+ * them. */
+static void abandon_for_refused(struct team *t)
+{
+    const struct teams_key key = made_by(t);
+
+    for (uint32_t i = 0; i < t->part_count; i++)
+        for (uint32_t j = 0; j < t->parts[i].count; j++) {
+            struct team_member *m = &t->parts[i].members[j];
+
+            if (m->session && team_answers_refused(t->control, &key, m->session->client))
+                team_abandon(&t->parts[i], m, 0, NULL);
+        }
 }
 
 void team_client_resume(struct control *control)
@@ -216,10 +237,12 @@ void team_client_resume(struct control *control)
 
     for (struct team *t = control->node_teams; t; t = next) {
         next = t->next;
-        if (t->phase == TEAM_STARTED)
+        if (t->phase == TEAM_STARTED) {
+            abandon_for_refused(t);
             team_close_rest(t);
-        else
+        } else {
             team_open_rest(t, opened);
+        }
     }
 }
 
@@ -350,16 +373,6 @@ static void reply_team(struct client *c, uint32_t request, struct team_part *par
     free(list);
 }
 
-/* The member that has withdrawn leaves the team that has started, so that the others do not wait
- * for it. */
-static void refuse_withdrawn(struct client *c, uint32_t request, struct team_part *part,
-                             struct team_member *m)
-{
-    reply_error(c, request, -ETIMEDOUT, "team %llu: this member no longer waits for it",
-                (unsigned long long)part->team->number);
-    team_abandon(part, m, 0, NULL);
-}
-
 static const char *error_text(int status)
 {
     switch (status) {
@@ -367,6 +380,8 @@ static const char *error_text(int status)
         return "a member has left, or its node cannot be reached";
     case -ECONNABORTED:
         return "the job's home was started anew: call again";
+    case -ETIMEDOUT:
+        return "a member has given up waiting for the others";
     default:
         return strerror(-status);
     }
@@ -393,6 +408,8 @@ static void reply_end(struct client *c, uint32_t request, const struct teams_key
     struct team_part *part;
     struct team_member *m = s && status == 0 ? find_made(c->control, key, s, &part) : NULL;
 
+    if (s && status == 0 && !m && team_answers_refused(c->control, key, c))
+        status = -ETIMEDOUT;
     if (m && j->counted && !m->counted) {
         m->counted = true;
         j->counted = false;
@@ -402,8 +419,6 @@ static void reply_end(struct client *c, uint32_t request, const struct teams_key
     if (status < 0)
         reply_error(c, request, status, "call %u over team %llu: %s", key->call,
                     (unsigned long long)key->parent, *why ? why : error_text(status));
-    else if (m && j->withdrawn)
-        refuse_withdrawn(c, request, part, m);
     else if (m)
         reply_team(c, request, part, m);
     else if (s && (j->call.kind != TEAMS_SPLIT || j->call.color >= 0))
@@ -423,8 +438,8 @@ bool team_client_again(struct client *c, uint32_t request, const struct teams_ke
     int status = 0;
 
     if (made)
-        team_answers_note(c->control, key, c, join->call.at, 0);
-    else if (!team_answers_find(c->control, key, c, join->call.at, &status))
+        team_answers_note(c->control, key, c, 0);
+    else if (!team_answers_find(c->control, key, c, &status))
         return false;
     if (made && !made->counted) { /* the team started before its member asked again */
         quota_charge(c, QUOTA_TEAMS, 1);
@@ -434,22 +449,19 @@ bool team_client_again(struct client *c, uint32_t request, const struct teams_ke
     return true;
 }
 
-bool team_client_withdraw(struct client *c, const struct teams_key *key, uint32_t session,
-                          uint32_t at)
+bool team_client_withdraw(struct client *c, const struct teams_key *key, uint32_t session)
 {
-    const struct team_gather *g = find(c->control, key);
     const struct client_session *s = client_session_find(c, session);
     struct team_part *part;
     struct team_member *made = s ? find_made(c->control, key, s, &part) : NULL;
+    int status;
 
-    for (struct team_join *j = g ? g->joins : NULL; j; j = j->next)
-        if (j->call.at == at && !j->withdrawn) {
-            j->withdrawn = true;
-            return true;
-        }
-    if (made)
+    if (made) {
         team_abandon(part, made, 0, NULL);
-    return made != NULL;
+        return true;
+    }
+    team_answers_note(c->control, key, c, -ETIMEDOUT);
+    return team_answers_find(c->control, key, c, &status) && status == -ETIMEDOUT;
 }
 
 static void note_answer(struct control *control, const struct teams_key *key,
@@ -458,7 +470,7 @@ static void note_answer(struct control *control, const struct teams_key *key,
     const struct pending *p = pending_find(&control->pending, j->cookie, PENDING_TEAM);
 
     if (p)
-        team_answers_note(control, key, p->client, j->call.at, status);
+        team_answers_note(control, key, p->client, status);
 }
 
 static void answer(struct control *control, const struct teams_key *key, struct team_join *j,
@@ -487,10 +499,12 @@ static void end(struct control *control, const struct teams_key *key, int status
         next = t->next;
         if (!team_is_of(t, key) || t->phase >= TEAM_STARTED)
             continue;
-        if (status == 0 && t->phase == TEAM_READY && t->status == 0)
+        if (status == 0 && t->phase == TEAM_READY && t->status == 0) {
             team_start(t);
-        else
+            abandon_for_refused(t);
+        } else {
             team_drop(t);
+        }
     }
     FAULT(TEAM_STARTED);
     for (const struct team_join *j = g ? g->joins : NULL; j; j = j->next)
@@ -566,14 +580,30 @@ static void send_members(struct control *control, const struct teams_key *key, c
     }
 }
 
+/* Whether a member that has given up has made the call to this process. Then the home has its call,
+ * or gets it over the next link, so the others need not be answered now. */
+static bool holds_call_given_up(struct control *control, const struct teams_key *key)
+{
+    const struct team_gather *g = find(control, key);
+
+    for (const struct team_join *j = g ? g->joins : NULL; j; j = j->next) {
+        const struct pending *p = pending_find(&control->pending, j->cookie, PENDING_TEAM);
+
+        if (p && team_answers_refused(control, key, p->client))
+            return true;
+    }
+    return false;
+}
+
 /* Answers the home, which waits for members of the parent that may never call. Where an earlier
- * process of the home has answered a member here, reports how the call has ended. Otherwise reports
- * the members that have left. `t`: the parent; NULL: the parent is the world, or is gone. */
+ * process of the home has answered a member here, or a member has given up and its call may be
+ * lost, reports how the call has ended. Otherwise reports the members that have left. `t`: the
+ * parent; NULL: the parent is the world, or is gone. */
 static void answer_ask(struct control *control, const struct teams_key *key, const struct team *t)
 {
     int status;
 
-    if (team_answers_any(control, key, &status)) {
+    if (!holds_call_given_up(control, key) && team_answers_any(control, key, &status)) {
         send_ready(control, key, 0, &control->engine.collectives, status, error_text(status), true);
         return;
     }

@@ -18,7 +18,6 @@ struct team_join {
     uint64_t cookie;  /* of the pending request */
     uint32_t session; /* the session that is to be a member */
     bool counted;     /* in its client's quota of teams */
-    bool withdrawn;   /* its member no longer waits, and will not take part */
     struct teams_call call;
 };
 
@@ -29,16 +28,16 @@ int team_client_call(struct control *control, const struct teams_key *key,
  * answered before. False: the call has not ended here. */
 bool team_client_again(struct client *c, uint32_t request, const struct teams_key *key,
                        struct team_join *join);
-/* The member `at` of the parent no longer waits for this call, which `session` was to join: the
- * team breaks when it has started, since the others would wait for this member. False: no such call
- * waits, and this session is in no team that it made. */
-bool team_client_withdraw(struct client *c, const struct teams_key *key, uint32_t session,
-                          uint32_t at);
+/* The client no longer waits for this call, which `session` was to join: the team breaks when it
+ * has started, since the others would wait for this member. The call need not be known here: an
+ * earlier process may have taken it. False: the call has ended in another way, and the session is
+ * in no team that it made. */
+bool team_client_withdraw(struct client *c, const struct teams_key *key, uint32_t session);
 
 /* Handles TeamAsk, TeamGroup and TeamStart. -EPROTO: the frame makes no sense. */
 int team_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
-/* After a takeover, opens the teams that the earlier process had begun to open, and notes which
- * parts of started teams have been closed. */
+/* After a takeover, opens the teams that the earlier process had begun to open, lets members that
+ * have given up leave the started ones, and notes which of their parts have been closed. */
 void team_client_resume(struct control *control);
 /* Repeats calls and answers to a home over a new link, because they may be lost. */
 void team_client_node_up(struct control *control, uint32_t node);
