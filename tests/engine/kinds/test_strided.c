@@ -361,11 +361,13 @@ static void sizes_of_a_record(void)
 {
     for (int row = 0; row < 4; row++) {
         struct bench *b = submitting_bench();
+        struct submission good = last_record();
         struct {
             struct submission s;
             uint64_t more;
         } r = {last_record(), 0};
 
+        bench_submit(b, &good.record); /* what lies behind a shorter description makes sense */
         if (row < 3) {
             static const int other[] = {0, -8, 8};
 
