@@ -523,12 +523,14 @@ static void test_nothing_left(void)
     check_nothing_left(plain, SIGKILL, 128 + SIGKILL);
 }
 
-/* The run ends as it does otherwise, and pwcrun removes what the reaper would have removed. */
+/* The run ends as it does otherwise, and pwcrun removes what the reaper would have removed. The
+ * rank ends when pwcrun has taken notice of the reaper's end. */
 static void test_reaper_killed(void)
 {
     static const char script[] =
         "for p in $(cat /proc/$PPID/task/$PPID/children); do "
-        "  read name < /proc/$p/comm; test $name != pwcrun-reaper || kill -KILL $p; "
+        "  read name < /proc/$p/comm; test $name = pwcrun-reaper || continue; "
+        "  kill -KILL $p; while test -e /proc/$p; do :; done; "
         "done; exit 3";
 
     expect((const char *[]){"-n", "1", "--", "sh", "-c", script, NULL}, NULL, 3,
