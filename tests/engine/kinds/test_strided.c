@@ -367,7 +367,7 @@ static void sizes_of_a_record(void)
             uint64_t more;
         } r = {last_record(), 0};
 
-        bench_submit(b, &good.record); /* what lies behind a shorter description makes sense */
+        bench_submit(b, &good.record); /* so the bytes behind a shorter description make sense */
         if (row < 3) {
             static const int other[] = {0, -8, 8};
 
