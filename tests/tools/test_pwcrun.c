@@ -164,6 +164,18 @@ static void test_daemon_fails(void)
     command_free(command);
 }
 
+/* Only the daemon that has failed is reported, and not those that were stopped before they served.
+ */
+static void test_daemons_that_were_stopped(void)
+{
+    const char *const words[] = {"--nodes", "2", "-n", "2", "--", "true", NULL};
+    struct command *command = start(words, "FAKE_PWCD=first fails");
+    CU_ASSERT_EQUAL(command_finish(command), 125);
+    CU_ASSERT(command_said(command, "node 0 ended with status 3"));
+    CU_ASSERT_FALSE(command_said(command, "node 1"));
+    command_free(command);
+}
+
 /* The caller has closed some standard streams; pwcrun's children have all three nevertheless. */
 static void test_closed_streams(void)
 {
@@ -618,6 +630,7 @@ int main(int argc, char **argv)
         {"lines are whole", test_lines_are_whole},
         {"a program that cannot run", test_program_that_cannot_run},
         {"a daemon that fails", test_daemon_fails},
+        {"daemons that were stopped", test_daemons_that_were_stopped},
         {"closed streams", test_closed_streams},
         {"environment and labels", test_environment_and_labels},
         {"ranks of pwcperf, and by -np", test_ranks},

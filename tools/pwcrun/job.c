@@ -240,7 +240,8 @@ static void node_ended(struct job *job, struct node *node, int wait_status)
     reaper_sweep_shm(node->pid);
     node->pid = 0;
     job->nodes_alive--;
-    if (job->phase >= STOPPING && wait_status == 0)
+    /* A daemon that was stopped before it served may end in any way: libraries handle SIGTERM. */
+    if (job->phase >= STOPPING && (wait_status == 0 || !node->serving))
         return;
     output_drain(&node->log); /* the daemon's last lines come first */
     output_release(&node->log);
