@@ -35,8 +35,8 @@ struct span_view {
     struct versioned_view view;
 };
 
-/* What a call with several pieces has seen of a span with `heap`, so that the call does not look
- * for each piece. */
+/* One look at a span with `heap`, by a call with several pieces: the call keeps the result, and
+ * does not look again for each piece. */
 struct span_look {
     uint64_t highest; /* the end of the call's highest piece; 0: nobody knows */
     uint64_t span;    /* where the span starts */

@@ -11,7 +11,7 @@
  * that takes events, or waits for what others do: pwc_probe, pwc_wait, pwc_flush, pwc_unbind,
  * pwc_test and waits for requests, words and counters, operations with PWC_WAIT, pwc_exchange,
  * pwc_barrier, the ends of windows and teams, and others; and inside pwc_finalize of its client.
- * They run on the thread that called, one at a time. Requests of one pair of contexts run in the
+ * Handlers run on the calling thread, one at a time. Requests of one pair of contexts run in the
  * order of submission, and in order with the events of puts and gets between them; replies are
  * ordered among themselves.
  *

@@ -165,8 +165,8 @@ static bool flow_is_paced(struct engine *e, uint32_t flow)
     return count == PACED_OPS;
 }
 
-/* What an operation takes off its turn: the bytes that it has staged. Where it needs no record, or
- * has failed before it, its ends cost something, too. */
+/* The cost of an operation in its turn: the bytes that it has staged. An operation that has staged
+ * nothing, because it needs no record or has failed, costs something for its ends. */
 static int64_t staging_cost(uint64_t bytes, uint32_t ends)
 {
     return bytes > 0 ? (int64_t)bytes : (int64_t)(ends * sizeof(struct wire_op));

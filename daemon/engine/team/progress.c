@@ -12,7 +12,7 @@
 #include "daemon/engine/team/table.h"
 #include "shm_ring/fault.h"
 
-/* What a look at an instance that may wait for a floor counts for, in bytes moved. */
+/* The cost of a look at an instance that may wait for a floor, in bytes moved. */
 #define RETRY_BYTES 64u
 
 /* ---- breaks ---------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ int cntr_count_arrivals(struct cntr *cntr, struct endpoint *endpoint)
     return rc;
 }
 
-/* What has arrived where the counter counts arrivals. */
+/* The number of operations that have arrived at the endpoints that the counter counts. */
 static uint64_t arrived(const struct cntr *cntr)
 {
     return cntr->arrivals ? members_sum(cntr->arrivals, endpoint_arrived) : 0;

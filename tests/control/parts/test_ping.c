@@ -1,5 +1,5 @@
-/* What a peer's answers to pings show (peer_ping.h). The test wraps the calls to the progress
- * thread: there is no memory for any. Thread: one. */
+/* Answers of a peer to pings: they show whether its progress thread runs (peer_ping.h). The test
+ * wraps the calls to the own progress thread: there is no memory for any. Thread: one. */
 #include <string.h>
 #include "daemon/control/control.h"
 #include "daemon/control/nodes/peer_ping.h"
