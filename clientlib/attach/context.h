@@ -112,6 +112,7 @@ struct pwc_ctx {
     struct context_events events;
     uint64_t flushes;
     uint32_t neighbour_changes_seen; /* session_shared.neighbours at the last neighbours_update */
+    uint32_t neighbour_changes_checked; /* at the last look for neighbours that have gone */
     struct bound_remotes bound;
     struct pwc_remote *unbound; /* remotes that are not bound yet, or could not be (bind.h) */
     struct context_binds binds;

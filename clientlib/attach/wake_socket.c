@@ -64,8 +64,9 @@ void wake_socket_read(struct pwc_ctx *ctx)
         channel_end(&ctx->channel, -ESHUTDOWN);
 }
 
-static void forget_gone(struct pwc_ctx *ctx)
+static void forget_gone(struct pwc_ctx *ctx, uint32_t changes)
 {
+    ctx->neighbour_changes_checked = changes;
     neighbours_check(&ctx->channel.neighbours);
     direct_check(ctx);
 }
@@ -74,13 +75,15 @@ void neighbours_update(struct pwc_ctx *ctx, uint32_t changes)
 {
     ctx->neighbour_changes_seen = changes;
     wake_socket_read(ctx);
-    forget_gone(ctx);
+    forget_gone(ctx, changes);
 }
 
 void neighbours_update_beside_poll(struct pwc_ctx *ctx)
 {
-    if (ctx->channel.neighbours.polled)
-        forget_gone(ctx);
-    else
-        neighbours_update(ctx, neighbour_changes(ctx));
+    uint32_t changes = neighbour_changes(ctx);
+
+    if (!ctx->channel.neighbours.polled)
+        neighbours_update(ctx, changes);
+    else if (changes != ctx->neighbour_changes_checked)
+        forget_gone(ctx, changes);
 }
