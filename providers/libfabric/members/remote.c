@@ -349,7 +349,9 @@ int remote_find(struct endpoint *endpoint, fi_addr_t number, const struct fi_rma
     end = members_now() + REMOTE_PATIENCE_MS;
     while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) >= 0) {
         sched_yield();
-        rc = remote_of_peer(endpoint, peer, range, out, offset);
+        rc = find_peer(endpoint, number, &peer); /* the address may have been removed meanwhile */
+        if (rc == 0)
+            rc = remote_of_peer(endpoint, peer, range, out, offset);
     }
     return rc;
 }
