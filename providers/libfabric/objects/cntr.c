@@ -51,10 +51,13 @@ static uint64_t arrived(const struct cntr *cntr)
 
 int cntr_count_all_arrivals(struct cntr *cntr)
 {
-    uint64_t counted = arrived(cntr);
+    uint64_t counted;
 
     if (cntr->wait_object == FI_WAIT_FD)
         return -FI_ENOSYS;
+    if (cntr->arrivals == cntr->domain->targets)
+        return 0;
+    counted = arrived(cntr);
     cntr->arrivals = cntr->domain->targets;
     atomic_fetch_add(&cntr->arrived_before, arrived(cntr) - counted);
     return 0;
