@@ -108,8 +108,9 @@ static void withdraw(struct daemon_link *link, Pwc__TeamJoin *join)
     leave.join = join;
     request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE;
     request.team_leave = &leave;
-    (void)daemon_send(link,
-                      &request); /* if this fails, the member leaves when the answer is read */
+    /* The call's time is over. If the socket has no room, the member leaves when the answer is
+     * read. */
+    (void)daemon_try_to_send(link, &request);
 }
 
 static int ask(const struct join *join, struct formed *formed)
