@@ -41,9 +41,10 @@ static bool make_page(uintptr_t start)
 /* Reads the entry of a page, which shows only a page that is mapped. */
 static bool read_entry(int list, uintptr_t at, uint64_t *entry)
 {
-    uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = at / size;
+    unsigned bits = (unsigned)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
+    uintptr_t page = at >> bits;
 
-    return make_page(page * size) &&
+    return make_page(page << bits) &&
            pread(list, entry, sizeof(*entry), (off_t)(page * sizeof(*entry))) == sizeof(*entry);
 }
 
