@@ -225,6 +225,41 @@ static void test_comes_back(void)
     }
 }
 
+/* Bytes of events that the client has been shown when the answer to a bind leaves. */
+static struct {
+    bool answered;
+    uint64_t shown;
+} answer;
+
+static void watch_answer(void *context)
+{
+    const struct bench *b = context;
+
+    if (!answer.answered && b->fabric.kinds & UINT64_C(1) << WIRE_BOUND) {
+        answer.answered = true;
+        answer.shown = bench_events(b);
+    }
+}
+
+/* Guards that PEER_BACK is shown before the origin learns that its bind has succeeded: what the
+ * origin lets others know then comes after it. */
+static void test_back_before_bound(void)
+{
+    struct bench *b = linked_bench();
+
+    send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
+    CU_ASSERT_EQUAL_FATAL(bench_events(b), EVENT);
+    b->fabric.kinds = 0;
+    b->fabric.context = b;
+    b->fabric.watch = watch_answer;
+    answer.answered = false;
+    bench_bind(b, 7);
+    CU_ASSERT_TRUE_FATAL(answer.answered);
+    CU_ASSERT_EQUAL(answer.shown, 2 * EVENT);
+    expect_back(b);
+    bench_free(b);
+}
+
 static unsigned open_inflows(const struct bench *b)
 {
     unsigned count = 0;
@@ -285,6 +320,7 @@ int main(void)
         {"no room", test_no_room},
         {"no room, of a bound peer", test_no_room_for_bound},
         {"comes back", test_comes_back},
+        {"comes back, before its bind is answered", test_back_before_bound},
         {"comes back, no room", test_comes_back_without_room},
         CU_TEST_INFO_NULL,
     };

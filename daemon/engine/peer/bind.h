@@ -12,6 +12,8 @@
 #include "daemon/engine/state/state.h"
 
 int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *record);
+/* Shows that an origin is back before the answer to its bind leaves. */
+int bind_asked_after(struct engine *e, uint32_t peer);
 int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *record);
 /* Within a transaction: the origin has closed its end of the flow. `end`: its context has ended
  * (WIRE_ENDED or an error), which is reported to our client; 0: it has unbound. */

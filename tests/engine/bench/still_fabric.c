@@ -120,6 +120,8 @@ static int still_write(struct fabric *fabric, const struct fabric_write *write)
         return post(f, &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
     note_kinds(f, write->source, write->length);
     f->runs++;
+    if (f->watch)
+        f->watch(f->context);
     still_push(f, &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
     return 0;
 }
