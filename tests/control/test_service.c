@@ -12,12 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/lib/daemon.h"
+#include "tests/control/lib/manager.h"
 #include "tests/control/lib/thread.h"
 #include "tests/suite.h"
 
@@ -25,76 +24,14 @@ enum { WAIT_MS = 20000, WATCHDOG_MS = 200 };
 
 static const char *program;
 static struct daemon d;
-static int manager;   /* the socket that the daemon notifies */
-static pid_t speaker; /* sender of the last message */
-static char said[4096];
+static struct manager manager;
 static char config[] = "/tmp/pwc-service-XXXXXX"; /* path of the configuration file */
-
-/* ---- the manager ----------------------------------------------------------------------------- */
-
-static bool open_manager(void)
-{
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    socklen_t size = sizeof(name);
-    char address[64];
-    int yes = 1;
-
-    manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (setsockopt(manager, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0 ||
-        bind(manager, (struct sockaddr *)&name, sizeof(sa_family_t)) != 0 ||
-        getsockname(manager, (struct sockaddr *)&name, &size) != 0)
-        return false;
-    snprintf(address, sizeof(address), "@%.*s", (int)(size - sizeof(sa_family_t) - 1),
-             name.sun_path + 1);
-    return setenv("NOTIFY_SOCKET", address, 1) == 0;
-}
-
-/* Reads the next message into `said` and closes its descriptors. Returns false if none comes in
- * time. */
-static bool hear(int limit_ms)
-{
-    _Alignas(struct cmsghdr)
-        uint8_t room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
-    struct iovec part = {.iov_base = said, .iov_len = sizeof(said) - 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
-    struct pollfd wait = {.fd = manager, .events = POLLIN};
-    ssize_t got;
-
-    if (poll(&wait, 1, limit_ms) != 1)
-        return false;
-    got = recvmsg(manager, &message, MSG_CMSG_CLOEXEC);
-    CU_ASSERT_FATAL(got >= 0);
-    said[got] = '\0';
-    for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
-        struct ucred from;
-        int descriptor;
-
-        if (head->cmsg_type == SCM_CREDENTIALS) {
-            memcpy(&from, CMSG_DATA(head), sizeof(from));
-            speaker = from.pid;
-        } else if (head->cmsg_type == SCM_RIGHTS) {
-            memcpy(&descriptor, CMSG_DATA(head), sizeof(descriptor));
-            close(descriptor);
-        }
-    }
-    return true;
-}
-
-/* Reads messages until one has this notification. */
-static bool is_notified(const char *text)
-{
-    while (hear(WAIT_MS))
-        if (strstr(said, text))
-            return true;
-    return false;
-}
 
 /* Reads `count` signs of life. */
 static void expect_life(int count)
 {
     for (int i = 0; i < count; i++)
-        CU_ASSERT_TRUE_FATAL(is_notified("WATCHDOG=1"));
+        CU_ASSERT_TRUE_FATAL(manager_is_notified(&manager, "WATCHDOG=1"));
 }
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
@@ -128,8 +65,8 @@ static void start(const char *mode, const char *threads)
         become(mode, threads, log[1]);
     close(log[1]);
     d.log = log[0];
-    CU_ASSERT_TRUE_FATAL(is_notified("READY=1"));
-    CU_ASSERT_EQUAL(speaker, d.pid);
+    CU_ASSERT_TRUE_FATAL(manager_is_notified(&manager, "READY=1"));
+    CU_ASSERT_EQUAL(manager.speaker, d.pid);
 }
 
 /* Ends the daemon by one signal, and reads its messages meanwhile, because the daemon may wait for
@@ -137,15 +74,15 @@ static void start(const char *mode, const char *threads)
 static void stop(void)
 {
     struct pollfd polled[] = {{.fd = (int)syscall(SYS_pidfd_open, d.pid, 0), .events = POLLIN},
-                              {.fd = manager, .events = POLLIN}};
+                              {.fd = manager.socket, .events = POLLIN}};
     bool announced = false;
     int status = -1;
 
     kill(d.pid, SIGTERM);
     while (poll(polled, 2, WAIT_MS) > 0 && !(polled[0].revents & POLLIN))
-        announced |= hear(0) && strstr(said, "STOPPING=1");
+        announced |= manager_hears(&manager, 0) && strstr(manager.said, "STOPPING=1");
     CU_ASSERT_TRUE(polled[0].revents & POLLIN);
-    CU_ASSERT_TRUE(announced || is_notified("STOPPING=1"));
+    CU_ASSERT_TRUE(announced || manager_is_notified(&manager, "STOPPING=1"));
     CU_ASSERT_FALSE(daemon_says(&d, "Sanitizer")); /* reads the log to its end */
     CU_ASSERT_EQUAL(waitpid(d.pid, &status, 0), d.pid);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -162,12 +99,12 @@ static void reports_its_status(void)
     int s;
 
     start("adaptive", "1");
-    CU_ASSERT_PTR_NOT_NULL(strstr(said, "STATUS=0 clients; node 0"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(manager.said, "STATUS=0 clients; node 0"));
     s = raw_connect(&d);
     CU_ASSERT_EQUAL_FATAL(raw_hello(s, "status", 0, 1), 0);
-    CU_ASSERT_TRUE(is_notified("STATUS=1 client; node 0"));
+    CU_ASSERT_TRUE(manager_is_notified(&manager, "STATUS=1 client; node 0"));
     close(s);
-    CU_ASSERT_TRUE(is_notified("STATUS=0 clients; node 0"));
+    CU_ASSERT_TRUE(manager_is_notified(&manager, "STATUS=0 clients; node 0"));
     stop();
 }
 
@@ -186,10 +123,10 @@ static void idle_and_busy_live(void)
 
 static void expect_silence(void)
 {
-    while (hear(0))
+    while (manager_hears(&manager, 0))
         continue;
-    while (hear(3 * WATCHDOG_MS))
-        CU_ASSERT_PTR_NULL(strstr(said, "WATCHDOG=1"));
+    while (manager_hears(&manager, 3 * WATCHDOG_MS))
+        CU_ASSERT_PTR_NULL(strstr(manager.said, "WATCHDOG=1"));
 }
 
 /* One of two engines is silent, which is enough to stop the signs of life. */
@@ -225,18 +162,18 @@ static void handed_over(void)
     unsetenv("FDSTORE");
     before = d.pid;
     kill(before, SIGUSR2);
-    CU_ASSERT_TRUE(is_notified("RELOADING=1"));
-    CU_ASSERT_TRUE_FATAL(is_notified("MAINPID="));
-    CU_ASSERT_EQUAL(speaker, before);
+    CU_ASSERT_TRUE(manager_is_notified(&manager, "RELOADING=1"));
+    CU_ASSERT_TRUE_FATAL(manager_is_notified(&manager, "MAINPID="));
+    CU_ASSERT_EQUAL(manager.speaker, before);
     /* The sign of life with the number gives the next process a whole interval to come up. */
-    CU_ASSERT_PTR_NOT_NULL(strstr(said, "WATCHDOG=1"));
-    CU_ASSERT_FATAL(sscanf(said, "MAINPID=%d", &next) == 1 && next != before);
-    CU_ASSERT_TRUE(is_notified("READY=1"));
-    CU_ASSERT_EQUAL(speaker, next);
+    CU_ASSERT_PTR_NOT_NULL(strstr(manager.said, "WATCHDOG=1"));
+    CU_ASSERT_FATAL(sscanf(manager.said, "MAINPID=%d", &next) == 1 && next != before);
+    CU_ASSERT_TRUE(manager_is_notified(&manager, "READY=1"));
+    CU_ASSERT_EQUAL(manager.speaker, next);
     CU_ASSERT_EQUAL(waitpid(before, NULL, 0), before);
     d.pid = next; /* our child now (subreaper), as it would be systemd's */
     expect_life(3);
-    CU_ASSERT_EQUAL(speaker, next);
+    CU_ASSERT_EQUAL(manager.speaker, next);
     stop();
 }
 
@@ -258,10 +195,10 @@ static void not_handed_over(void)
     unsetenv("FDSTORE");
     write_config("clients-max = many\n");
     kill(d.pid, SIGUSR2);
-    CU_ASSERT_TRUE(is_notified("RELOADING=1"));
-    CU_ASSERT_TRUE(is_notified("READY=1"));
-    CU_ASSERT_EQUAL(speaker, d.pid);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said, "STATUS=0 clients; node 0"));
+    CU_ASSERT_TRUE(manager_is_notified(&manager, "RELOADING=1"));
+    CU_ASSERT_TRUE(manager_is_notified(&manager, "READY=1"));
+    CU_ASSERT_EQUAL(manager.speaker, d.pid);
+    CU_ASSERT_PTR_NOT_NULL(strstr(manager.said, "STATUS=0 clients; node 0"));
     CU_ASSERT_TRUE(daemon_says(&d, "this daemon stays"));
     expect_life(2);
     CU_ASSERT_TRUE(raw_is_served(&d));
@@ -283,7 +220,7 @@ int main(int argc, char **argv)
         return 2;
     program = argv[1];
     file = mkstemp(config);
-    if (file < 0 || close(file) != 0 || !open_manager())
+    if (file < 0 || close(file) != 0 || !manager_open(&manager))
         return 2;
     failed = suite_run("service", tests);
     if (d.pid > 0) /* a test has failed, and left it */

@@ -70,10 +70,10 @@ static void fail(struct control *control, struct pending *p, int status)
 
 /* ---- publish --------------------------------------------------------------------------------- */
 
-/* Gives the name the bytes back that it had before the request, which has failed. Where a later
- * request for this name is under way, that request decides: if it fails, too, the same bytes come
- * back. */
-static void restore(struct client *c, struct pending *p)
+/* Gives the name, which stands at `index`, back what it had before the request, which has failed:
+ * its bytes, or nothing. Where a later request for new bytes is under way, that request decides: if
+ * it fails, too, the name gets the same back. */
+static void restore(struct client *c, struct pending *p, uint32_t index)
 {
     struct pending_table *t = &c->control->pending;
     struct membership_name *before = p->replaced;
@@ -82,12 +82,15 @@ static void restore(struct client *c, struct pending *p)
     for (struct pending *q = pending_of(t, c); q != p; q = pending_after(t, q)) /* newest first */
         if (q->kind == PENDING_PUBLISH && strcmp(q->name, p->name) == 0)
             later = q;
-    if (!later) {
-        (void)membership_put(&c->control->memberships, c->slot, before->name, before->data,
-                             before->length); /* has room: the name is there */
-    } else if (later->replaced) {
+    if (later && later->how == PENDING_REPLACES) {
         p->replaced = later->replaced;
         later->replaced = before;
+        later->how = p->how;
+    } else if (!later && before) {
+        (void)membership_put(&c->control->memberships, c->slot, before->name, before->data,
+                             before->length); /* has room: the name is there */
+    } else if (!later) {
+        membership_drop(&c->control->memberships, c->slot, index);
     }
 }
 
@@ -107,10 +110,10 @@ static void published(struct control *control, struct pending *p, int status, ui
         index = membership_find(&control->memberships, c->slot, p->name);
         /* With -EADDRINUSE the name is another process's, even if an earlier daemon has noted it as
          * this client's. */
-        if ((p->how == PENDING_FRESH || status == -EADDRINUSE) && index >= 0)
+        if (status == -EADDRINUSE && index >= 0)
             membership_drop(&control->memberships, c->slot, (uint32_t)index);
-        else if (p->how == PENDING_REPLACES && index >= 0)
-            restore(c, p);
+        else if (p->how != PENDING_TAKES_BACK && index >= 0)
+            restore(c, p, (uint32_t)index);
         fail(control, p, status);
         return;
     }
