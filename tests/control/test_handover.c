@@ -595,9 +595,7 @@ static void fills_the_store(void)
     CU_ASSERT_EQUAL_FATAL(chmod(d.directory, 0755), 0);
     rank = raw_connect(&d);
     CU_ASSERT_EQUAL_FATAL(raw_hello(rank, "handed", 0, 1), 0);
-    CU_ASSERT_EQUAL_FATAL(seteuid(61002), 0);
-    filling = raw_connect(&d);
-    CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+    filling = raw_connect_as(&d, 61002);
     CU_ASSERT_EQUAL_FATAL(raw_hello(filling, "filling", 0, 1), 0);
     for (int i = 0; i < SEGMENTS; i++) {
         CU_ASSERT_EQUAL_FATAL(ask_segment(filling, 4096, &segment), 0);

@@ -82,18 +82,6 @@ static struct outcome as_user(const struct user *user, user_deed deed, void *con
     return out;
 }
 
-/* Connects as this user. Afterwards the process is root again. */
-static int connected_as(uid_t uid)
-{
-    int s;
-
-    CU_ASSERT_EQUAL_FATAL(seteuid(uid), 0);
-    s = raw_connect(&d);
-    CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
-    CU_ASSERT_FATAL(s >= 0);
-    return s;
-}
-
 /* Attaches and opens a context. Returns the daemon's refusal if it does not serve us. */
 static void attach(int s, struct outcome *out, void *context)
 {
@@ -395,14 +383,14 @@ static void teams_apart(void)
         char job[16];
 
         snprintf(job, sizeof(job), "teams%d", i);
-        of_alice[i] = connected_as(ALICE);
+        of_alice[i] = raw_connect_as(&d, ALICE);
         CU_ASSERT_EQUAL_FATAL(raw_hello(of_alice[i], job, 0, 1), 0);
         made += make_teams(of_alice[i], CLIENT_TEAMS, &refusal);
     }
     CU_ASSERT_EQUAL(made, USER_TEAMS);
     CU_ASSERT_EQUAL(refusal.status, -EDQUOT);
     CU_ASSERT_PTR_NOT_NULL(strstr(refusal.text, "are 896 of its engine's 1024"));
-    of_bob = connected_as(BOB);
+    of_bob = raw_connect_as(&d, BOB);
     CU_ASSERT_EQUAL_FATAL(raw_hello(of_bob, "teams", 0, 1), 0);
     CU_ASSERT_EQUAL(make_teams(of_bob, 1, &refusal), 1);
     close(of_bob);
@@ -450,11 +438,11 @@ static void traces_apart(void)
 
     start(DAEMON, "0,61002,61003", NULL);
     for (int i = 0; i < 4; i++) {
-        sockets[i] = connected_as(users[i]);
+        sockets[i] = raw_connect_as(&d, users[i]);
         trace(sockets[i], &all, &of_alice);
         CU_ASSERT_EQUAL(of_alice, 0);
     }
-    rank = connected_as(ALICE);
+    rank = raw_connect_as(&d, ALICE);
     CU_ASSERT_EQUAL(raw_hello(rank, "traced", 0, 1), 0);
     for (int i = 0; i < 4; i++) {
         trace(sockets[i], &all, &of_alice);
@@ -463,7 +451,7 @@ static void traces_apart(void)
         trace(sockets[i], &all, &of_alice);
         CU_ASSERT_EQUAL(of_alice, 0); /* each record once */
     }
-    late = connected_as(ALICE);
+    late = raw_connect_as(&d, ALICE);
     trace(late, &all, &of_alice);
     CU_ASSERT_EQUAL(of_alice, 0);
     for (int i = 0; i < 4; i++)
@@ -481,7 +469,7 @@ static int load_as(uid_t uid, int *socket, struct answer *out)
     struct raw_image image;
 
     raw_image_plain(&image, 0);
-    *socket = connected_as(uid);
+    *socket = raw_connect_as(&d, uid);
     CU_ASSERT_EQUAL(raw_hello(*socket, "programs", 0, 1), 0);
     return ask_program_load(*socket, image.words, image.size, out);
 }
@@ -510,7 +498,7 @@ static void programs_apart(void)
     for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
         bool sees = users[i] != BOB;
 
-        s = connected_as(users[i]);
+        s = raw_connect_as(&d, users[i]);
         CU_ASSERT_EQUAL(rows_of(s, "programs", "programs", NULL), sees);
         CU_ASSERT_EQUAL(ask_program_read(s, 0, hers.handle, &back, NULL) > 0, sees);
         close(s);

@@ -291,9 +291,7 @@ struct neighbours {
 
 static void neighbours_open(struct neighbours *n, const struct daemon *d, uid_t uid)
 {
-    CU_ASSERT_EQUAL_FATAL(seteuid(uid), 0);
-    n->socket = raw_connect(d);
-    CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
+    n->socket = raw_connect_as(d, uid);
     CU_ASSERT_FATAL(n->socket >= 0);
     CU_ASSERT_EQUAL_FATAL(raw_hello(n->socket, JOB, 0, 1), 0);
     for (uint32_t i = 0; i < CONTEXTS; i++)

@@ -227,21 +227,13 @@ static Pwc__PeerFrame *next_of(struct raw_peer *p, Pwc__PeerFrame__BodyCase kind
 /* Attaches the only rank of a job whose home we are, with one context. */
 static int attach_ours(uint32_t *session)
 {
-    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT, *question;
-    Pwc__Hello hello = PWC__HELLO__INIT;
     Pwc__RankIs is = PWC__RANK_IS__INIT;
     struct answer answer;
     int s = raw_connect(&d);
 
     CU_ASSERT_FATAL(s >= 0);
-    hello.version_min = hello.version_max = 1;
-    hello.rings = SESSION_VERSION;
-    hello.job = our_job;
-    hello.size = 1;
-    request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
-    request.hello = &hello;
-    CU_ASSERT_TRUE(raw_request(s, 1, &request));
+    CU_ASSERT_TRUE(raw_ask_hello(s, our_job, 0, 1));
     question = next_of(&peer, PWC__PEER_FRAME__BODY_RANK_AT);
     CU_ASSERT_PTR_NOT_NULL_FATAL(question);
     is.cookie = question->rank_at->cookie;

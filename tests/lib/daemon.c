@@ -160,6 +160,16 @@ int raw_connect(const struct daemon *d)
     return raw_connect_to(d->socket);
 }
 
+int raw_connect_as(const struct daemon *d, uid_t uid)
+{
+    int s;
+
+    if (seteuid(uid) != 0)
+        return -errno;
+    s = raw_connect(d);
+    return seteuid(0) != 0 ? -errno : s;
+}
+
 int raw_connect_to(const char *path)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};

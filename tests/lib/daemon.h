@@ -44,6 +44,8 @@ bool daemon_says(struct daemon *d, const char *text);
 /* Connects to a daemon, or to a daemon's socket. Returns the socket or a negative errno. */
 int raw_connect(const struct daemon *d);
 int raw_connect_to(const char *path);
+/* As raw_connect, as this user. Afterwards the process, which is root, is root again. */
+int raw_connect_as(const struct daemon *d, uid_t uid);
 /* Sends one frame with this body, and with `fd` >= 0 that descriptor. Returns false if the daemon
  * hung up. */
 bool raw_send(int socket, const void *body, size_t size, int fd);
