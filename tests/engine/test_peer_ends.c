@@ -260,6 +260,20 @@ static void test_back_before_bound(void)
     bench_free(b);
 }
 
+/* Guards that a process which takes over shows the events that the one before it had posted, and
+ * not shown, before its first step: the session's counts already include them. */
+static void test_not_shown(void)
+{
+    struct bench *b = linked_bench();
+
+    send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
+    CU_ASSERT_EQUAL_FATAL(bench_events(b), EVENT);
+    atomic_store(&b->session->remote.tail, 0);
+    CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+    CU_ASSERT_EQUAL(bench_events(b), EVENT);
+    bench_free(b);
+}
+
 static unsigned open_inflows(const struct bench *b)
 {
     unsigned count = 0;
@@ -320,6 +334,7 @@ int main(void)
         {"no room", test_no_room},
         {"no room, of a bound peer", test_no_room_for_bound},
         {"comes back", test_comes_back},
+        {"an event that was not shown", test_not_shown},
         {"comes back, before its bind is answered", test_back_before_bound},
         {"comes back, no room", test_comes_back_without_room},
         CU_TEST_INFO_NULL,

@@ -125,8 +125,11 @@ void session_views(struct engine *e, uint32_t session, void *base)
     ring_release(&live->reply_submit);
     memset(live->drained, 0, sizeof(live->drained));
     session_show_processor(e, session);
-    show_left(s, live);
     __atomic_store_n(&live->attached, true, __ATOMIC_RELEASE); /* views may look from here on */
+    /* The old process may have died before it showed the last events. As in `publish`, events are
+     * shown before the count that says that they are there. */
+    session_show(e, session);
+    show_left(s, live);
     session_dirty(e, session);
 }
 
