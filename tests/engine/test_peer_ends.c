@@ -241,8 +241,8 @@ static void watch_answer(void *context)
     }
 }
 
-/* Guards that PEER_BACK is shown before the origin learns that its bind has succeeded: what the
- * origin lets others know then comes after it. */
+/* Guards that PEER_BACK is shown before the answer to the origin's bind leaves. The client may
+ * learn of that answer by another way, and then waits for the origin. */
 static void test_back_before_bound(void)
 {
     struct bench *b = linked_bench();
@@ -250,7 +250,7 @@ static void test_back_before_bound(void)
     send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
     CU_ASSERT_EQUAL_FATAL(bench_events(b), EVENT);
     b->fabric.kinds = 0;
-    b->fabric.context = b;
+    b->fabric.watch_context = b;
     b->fabric.watch = watch_answer;
     answer.answered = false;
     bench_bind(b, 7);

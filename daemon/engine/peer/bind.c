@@ -189,6 +189,8 @@ static void report_origin_back(struct engine *e, uint32_t inflow)
     if (e->sessions[in->session].ends_due > 0 ||
         session_report_back(e, in->session, in->origin) < 0)
         session_owe_inflow(e, inflow, ORIGIN_BACK);
+    else
+        e->peer_live[in->peer].back = in->session;
 }
 
 /* Within a transaction: finds our end of the flow, or makes a new one. */
@@ -298,8 +300,11 @@ int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *reco
 
 int bind_asked_after(struct engine *e, uint32_t peer)
 {
-    (void)peer;
-    sessions_show(e);
+    uint32_t session = e->peer_live[peer].back;
+
+    e->peer_live[peer].back = NONE;
+    if (session != NONE)
+        session_show(e, session);
     return 0;
 }
 

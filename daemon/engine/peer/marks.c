@@ -38,7 +38,7 @@ void peer_know(struct engine *e, uint32_t peer)
         peer_init(e, peer);
     live->ready = live->blocked = (struct ready_list){NONE, NONE};
     e->turns[turn_of_nobody(e, peer)] = turn_empty(NONE, peer);
-    live->gone = live->turns = NONE;
+    live->gone = live->back = live->turns = NONE;
     live->sibling = peer != c->self && peer % c->stride == c->self % c->stride;
     live->known = true;
 }

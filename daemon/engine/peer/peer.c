@@ -197,7 +197,7 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
         return r;
     live->in.base = p->rx_consumed;
     live->in.ack_due = p->rx_consumed > 0;
-    live->gone = live->staged_last = NONE;
+    live->gone = live->back = live->staged_last = NONE;
     turns_clear(e, peer);
     notes_resume(e, peer);
     live->link = LINK_UP;

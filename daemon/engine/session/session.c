@@ -38,7 +38,7 @@ static void show_rings(struct engine *e, uint32_t session)
     ring_publish(&live->reply_event);
 }
 
-static void session_show(struct engine *e, uint32_t session)
+void session_show(struct engine *e, uint32_t session)
 {
     struct session_live *live = &e->session_live[session];
 

@@ -129,7 +129,9 @@ static inline void session_arrived(struct engine *e, uint32_t session, uint64_t 
     set64(e, &s->arrived, s->arrived + count);
     session_counted(e, session);
 }
-/* Shows the counts and the events that have been committed since the last call. */
+/* Shows the session's counts and events that have been committed since the last call. */
+void session_show(struct engine *e, uint32_t session);
+/* session_show for all sessions that have something to show. */
 void sessions_show(struct engine *e);
 /* After sessions_show: shows the counts of ended operations, and wakes the client if it sleeps. */
 void session_publish(struct engine *e, uint32_t session);

@@ -220,6 +220,7 @@ struct peer_live {
     struct parting_ring parting[PARTING_RINGS];
     uint32_t latency;  /* index of latencies; 0: the entry that peers without their own share */
     uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
+    uint32_t back;     /* session that the record being consumed has sent PEER_BACK, or NONE */
     uint32_t letters;  /* letters of teams that wait or are not acknowledged */
     uint32_t awaited;  /* instances of teams that wait for a letter, or a floor, from it */
     uint32_t pause_ns; /* ns between tries of what the fabric refuses; 0: it has refused nothing */

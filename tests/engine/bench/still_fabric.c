@@ -121,7 +121,7 @@ static int still_write(struct fabric *fabric, const struct fabric_write *write)
     note_kinds(f, write->source, write->length);
     f->runs++;
     if (f->watch)
-        f->watch(f->context);
+        f->watch(f->watch_context);
     still_push(f, &(struct fabric_event){.kind = FABRIC_WRITTEN, .cookie = write->cookie});
     return 0;
 }

@@ -24,14 +24,15 @@ struct still_fabric {
     bool holds;          /* reads and payloads do not complete until still_release */
     struct fabric_event held[8];
     uint32_t held_count;
-    int poll_status;              /* the result of poll, when less than 0 */
-    bool serves;                  /* each poll serves a read of a peer */
-    uint64_t kinds;               /* kinds of the records that were written: 1 << enum wire_kind */
-    uint32_t runs;                /* runs that were written */
-    void (*watch)(void *context); /* called when a run has been written; NULL: nothing is */
-    void *context;
+    int poll_status;     /* the result of poll, when less than 0 */
+    bool serves;         /* each poll serves a read of a peer */
+    uint64_t kinds;      /* kinds of the records that were written: 1 << enum wire_kind */
+    uint32_t runs;       /* runs that were written */
     uint32_t payloads;   /* payloads and reads that were posted */
     uint32_t runs_first; /* runs that were written before the first payload or read */
+    /* Called when a run has been written; NULL: nothing is. */
+    void (*watch)(void *context);
+    void *watch_context;
 };
 
 void still_open(struct still_fabric *f);
