@@ -494,7 +494,8 @@ static void names_not_replaced(void)
         const char *kept;
     } rows[] = {{-ESTALE, -ESTALE, false, true, "one"}, {-ESTALE, -ESTALE, true, true, "one"},
                 {0, -ESTALE, false, true, "two"},       {-ESTALE, 0, false, true, "three"},
-                {-EDQUOT, 0, false, false, "three"},    {0, -EDQUOT, false, false, "two"}};
+                {-EDQUOT, 0, false, false, "three"},    {-EADDRINUSE, 0, false, true, "three"},
+                {0, -EDQUOT, false, false, "two"}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct holdings before;

@@ -94,6 +94,14 @@ static void restore(struct client *c, struct pending *p, uint32_t index)
     }
 }
 
+/* The name is another process's, even if an earlier daemon has noted it as this client's. */
+static void never_had(struct pending *p)
+{
+    free(p->replaced);
+    p->replaced = NULL;
+    p->how = PENDING_FRESH;
+}
+
 /* Takes the answer of the job's home to a publication or its withdrawal. */
 static void published(struct control *control, struct pending *p, int status, uint32_t node,
                       uint32_t engine)
@@ -108,12 +116,11 @@ static void published(struct control *control, struct pending *p, int status, ui
         status = 0;
     if (status < 0) {
         index = membership_find(&control->memberships, c->slot, p->name);
-        /* With -EADDRINUSE the name is another process's, even if an earlier daemon has noted it as
-         * this client's. */
-        if (status == -EADDRINUSE && index >= 0)
-            membership_drop(&control->memberships, c->slot, (uint32_t)index);
-        else if (p->how != PENDING_TAKES_BACK && index >= 0)
+        if (p->how != PENDING_TAKES_BACK && index >= 0) {
+            if (status == -EADDRINUSE)
+                never_had(p);
             restore(c, p, (uint32_t)index);
+        }
         fail(control, p, status);
         return;
     }
