@@ -33,7 +33,7 @@ static int explain(const struct reason *reason, const char *path, int rc)
     switch (rc) {
     case -ENOENT:
     case -ECONNREFUSED:
-        advice = ": no daemon serves there (name its socket with --socket)";
+        advice = REQUEST_NO_DAEMON;
         break;
     case -EACCES:
     case -EPERM:

@@ -6,6 +6,11 @@
 #include <stddef.h>
 #include "proto/control.pb-c.h"
 
+/* The advice behind -ENOENT and -ECONNREFUSED. */
+#define REQUEST_NO_DAEMON                                                                          \
+    ": no daemon serves there (name its socket with --socket or PWC_SOCKET; pwcrun has one for "   \
+    "each node: /tmp/pwcrun.*/N.sock)"
+
 /* Stores the daemon's JSON document in *out, to be freed; or returns a negative errno after a
  * message on stderr. */
 int request_inspect(const char *socket_path, const char *what, char **out);

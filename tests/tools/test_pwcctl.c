@@ -471,7 +471,7 @@ static void test_no_counters(void)
 {
     struct command *command = run("counters", NULL);
     CU_ASSERT_EQUAL(command->status, 1);
-    CU_ASSERT(command_said(command, "no daemon runs there"));
+    CU_ASSERT(command_said(command, "no daemon serves there"));
     command_free(command);
 }
 

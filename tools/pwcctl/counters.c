@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "tools/request.h"
 #include "views/json.h"
 
 struct counters {
@@ -59,7 +60,7 @@ int counters_read(const char *socket_path, char **out)
     }
     if (rc < 0)
         fprintf(stderr, "pwcctl: %s: %s%s\n", path, strerror(-rc),
-                rc == -ENOENT            ? ": no daemon runs there (name its socket with --socket)"
+                rc == -ENOENT            ? REQUEST_NO_DAEMON
                 : rc == -EPROTONOSUPPORT ? ": pwcctl and the daemon are of different versions"
                                          : "");
     return rc;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "tools/pwcctl/top/layout.h"
 #include "tools/pwcctl/top/source.h"
+#include "tools/request.h"
 #ifdef PWCCTL_SCREEN
 #include "tools/pwcctl/top/screen.h"
 #endif
@@ -116,9 +117,7 @@ static int missed(struct top *top, size_t i, int rc)
 {
     const char *socket = top->options->sockets[i], *why = top->sources[i].why;
     if (!top->model.seen) {
-        const char *advice = rc == -ENOENT || rc == -ECONNREFUSED
-                                 ? ": no daemon serves there (name its socket with --socket)"
-                                 : "";
+        const char *advice = rc == -ENOENT || rc == -ECONNREFUSED ? REQUEST_NO_DAEMON : "";
         fprintf(stderr, "pwcctl: %s: %s%s\n", socket, why, advice);
         return rc;
     }
