@@ -167,12 +167,68 @@ static void ended_target_with_record(void)
     bench_free(b);
 }
 
+/* Submits `puts` puts that end when they are staged, and one that fails when it is submitted; then
+ * makes the link anew to a peer that has consumed nothing, and one step, in which the peer holds
+ * the flow. Returns how many of the puts this step has staged again. */
+static uint32_t staged_again(struct bench *b, uint32_t puts)
+{
+    struct {
+        struct submit_record record;
+        uint8_t payload[184];
+    } put = {.record = {.size = sizeof(put),
+                        .kind = SUBMIT_PUT,
+                        .flags = SUBMIT_INLINE | SUBMIT_LCE_SOURCE,
+                        .reserve = event_bytes(0),
+                        .length = sizeof(put.payload)}};
+    const struct wire_flow stop = {.head = {.words = sizeof(stop) / 8, .kind = WIRE_STOP}};
+    uint64_t all;
+
+    for (; put.record.lid < puts; put.record.lid++)
+        bench_submit_unseen(b, &put.record);
+    put.record.offset = 1 << 20; /* behind the region's end */
+    bench_submit_unseen(b, &put.record);
+    for (int i = 0; i < QUEUED && ended(b) < puts + 1; i++)
+        bench_steps(b, 1);
+    CU_ASSERT_EQUAL_FATAL(ended(b), puts + 1);
+    all = peek_flow(b->engine, 0).staged;
+    b->position = 0;
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    CU_ASSERT_TRUE(bench_send_unseen(b, &stop, sizeof(stop)));
+    bench_steps(b, 1);
+    CU_ASSERT_TRUE(peek_flow(b->engine, 0).held);
+    return (uint32_t)(peek_flow(b->engine, 0).staged * (puts + 1) / all);
+}
+
+/* Guards that an operation which has ended stays in its flow until it is staged again, where the
+ * step that follows a new link stages only the operations before it. The number of these depends on
+ * the bounds of a step, so the test looks for it. */
+static void ended_before_staged(void)
+{
+    uint32_t found = 0;
+
+    for (uint32_t puts = 32; puts < 192; puts++) {
+        struct bench *b = new_bench();
+
+        if (staged_again(b, puts) == puts) {
+            found++;
+            ack_unseen(b);
+            bench_steps(b, 2);
+            CU_ASSERT_EQUAL(peek_flow_ahead(b->engine), NONE);
+            bench_note(b, WIRE_GO, 0, 0);
+            expect_ends(b, puts + 1, puts, -ERANGE);
+        }
+        bench_free(b);
+    }
+    CU_ASSERT(found > 0);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
         {"a withdrawn region", withdrawn_region},
         {"an ended target", ended_target},
         {"an ended target that has a record", ended_target_with_record},
+        {"ended before it is staged again", ended_before_staged},
         CU_TEST_INFO_NULL,
     };
 

@@ -99,13 +99,14 @@ static bool finish_report(struct engine *e, uint32_t flow, struct finish *done)
     return true;
 }
 
-/* Removes the first operation, if nothing is under way for it. */
+/* Removes the first operation, if nothing is under way for it. An operation that is to be staged
+ * again stays, even if it has ended: `staged` never stands before the head. */
 static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
 {
     struct flow *f = &e->flows[flow];
     struct op *op;
 
-    if (done->head >= done->reported)
+    if (done->head >= done->reported || done->head >= f->staged)
         return false;
     op = flow_op(e, f, done->head);
     if (op->phase != OP_PLACED || op->pending > 0)

@@ -416,6 +416,14 @@ uint32_t peek_active(const struct engine *e)
     return e->active_count;
 }
 
+uint32_t peek_flow_ahead(const struct engine *e)
+{
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->flows[i].state != FLOW_FREE && e->flows[i].ops.head > e->flows[i].staged)
+            return i;
+    return NONE;
+}
+
 uint64_t peek_staged_of(const struct engine *e, uint32_t client)
 {
     uint64_t entries = 0;

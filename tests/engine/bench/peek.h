@@ -122,6 +122,9 @@ uint32_t peek_awaited(const struct engine *e, uint32_t peer);
 uint32_t peek_open_sessions(const struct engine *e);
 /* Counts the peers that the next step looks at. */
 uint32_t peek_active(const struct engine *e);
+/* Returns a flow whose first operation stands behind the next one to be staged, or NONE: an
+ * operation may leave only when it has been staged. */
+uint32_t peek_flow_ahead(const struct engine *e);
 /* How many entries of a client's open flows were staged so far; an operation takes one or more. */
 uint64_t peek_staged_of(const struct engine *e, uint32_t client);
 /* The flow that a remote leads to; and how many pieces of the next put of that flow have left. */

@@ -276,6 +276,9 @@ static uint32_t node_step(struct world *w, struct world_node *n)
         return 1;
     if (c.work < 0)
         world_fail(w, "engine_step of node %u: %s", n->number, strerror(-c.work));
+    if (peek_flow_ahead(n->engine) != NONE)
+        world_fail(w, "flow %u of node %u: an operation has left that is to be staged again",
+                   peek_flow_ahead(n->engine), n->number);
     n->work += (uint64_t)(c.work > 0 ? c.work : 0);
     return (uint32_t)c.work + take_notices(w, n);
 }
