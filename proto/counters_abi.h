@@ -125,6 +125,7 @@ struct counters_peer {
     /* Bytes that have gone through the ledgers. The positions above go back when a link begins
      * again; these counts do not, and count what is sent again once more. */
     uint64_t bytes_out, bytes_in;
+    uint64_t paused;
 };
 
 static inline uint64_t counters_word(const uint64_t *word)
@@ -134,6 +135,6 @@ static inline uint64_t counters_word(const uint64_t *word)
 
 static_assert(sizeof(struct counters_header) % 8 == 0, "counters_header");
 static_assert(sizeof(struct counters_session) == 53 * 8, "counters_session");
-static_assert(sizeof(struct counters_peer) == 26 * 8, "counters_peer");
+static_assert(sizeof(struct counters_peer) == 27 * 8, "counters_peer");
 
 #endif

@@ -204,6 +204,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->flow_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
     e->turn_next = carve(&carver, sizeof(uint32_t), e->turns_max + c->peers, 64);
     e->turn_next_blocked = carve(&carver, sizeof(uint32_t), e->turns_max + c->peers, 64);
+    e->turn_next_paused = carve(&carver, sizeof(uint32_t), e->turns_max + c->peers, 64);
     e->peer_live = carve(&carver, sizeof(*e->peer_live), c->peers, 64);
     e->latencies = carve(&carver, sizeof(*e->latencies), LATENCIES_MAX, 4096);
     e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);

@@ -1,7 +1,7 @@
 /*
  * Clients' shares of a link: a client with one flow and a client with sixteen, both with more to
  * send than the link carries, get the same number of bytes; a message of a third client passes them
- * all. Time is virtual: the tests count bytes that have arrived.
+ * all, and finds little on the way. Time is virtual: the tests count bytes that have arrived.
  *
  * The senders are on node 0; on node 1 there is a receiver for each flow of the first two senders.
  * Links are cut while operations are queued, so that all are there when a test begins. Thread: one.
@@ -474,6 +474,161 @@ static void test_steps_of_a_crowd(void)
     scene_close(&s);
 }
 
+/* ---- bursts ---------------------------------------------------------------------------------- */
+
+/* Bytes of records that have been staged towards node 1 and that it has not consumed. */
+static uint64_t on_the_way(const struct scene *s)
+{
+    return peek_peer(s->w->nodes[0].engine, 1).staged -
+           peek_peer(s->w->nodes[1].engine, 0).consumed;
+}
+
+/* The most bytes that two bursts of records of this length have, and a few other records. */
+static uint64_t two_bursts(uint32_t length)
+{
+    uint64_t record = sizeof(struct wire_put) + abi_pad8(length);
+
+    return 2 * (BURST_UNITS / (BURST_RECORD + record / BURST_BYTES) + 1) * record + 1024;
+}
+
+/* How often clients of node 0 have paused. */
+static uint64_t pauses(const struct scene *s)
+{
+    struct counters_peer row = {0};
+    uint32_t from = 1;
+
+    CU_ASSERT_EQUAL_FATAL(engine_view_peers(s->w->nodes[0].engine, &from, &row, 1), 1);
+    return row.paused;
+}
+
+/* Sends a lone message, and waits until it has arrived. Returns the most bytes that were on their
+ * way meanwhile. */
+static uint64_t lone_message(struct scene *s)
+{
+    struct sender *lone = &s->senders[LONE];
+    uint64_t most = 0;
+
+    CU_ASSERT(put(s, lone, 0, 8));
+    for (uint32_t r = 0; lone->arrived < lone->submitted && r < ROUNDS_MAX; r++) {
+        uint64_t now = on_the_way(s);
+
+        most = now > most ? now : most;
+        scene_round(s);
+    }
+    CU_ASSERT_EQUAL(lone->arrived, lone->submitted);
+    return most;
+}
+
+/* A scene in which the first `busy` senders have queued puts of one length. */
+static void begin_busy(struct scene *s, uint64_t seed, const struct sizes *sizes, uint32_t busy)
+{
+    static const struct sizes eight = {.lengths = {8}};
+
+    scene_open(s, seed, LEDGER_LONG, 8192);
+    for (uint32_t i = 0; i < SENDERS; i++)
+        s->senders[i].sizes = i == LONE ? &eight : sizes;
+    world_link_cut(s->w, 0, 1);
+    for (uint32_t i = 0; i < busy; i++)
+        queue_up(s, &s->senders[i], QUEUED);
+    world_link_restore(s->w, 0, 1);
+}
+
+/* Guards that lone messages find at most two bursts of a client that sends much on the way, once
+ * they share the link; and that there is more on the way before. */
+static void test_bursts(void)
+{
+    static const struct sizes rows[] = {PACKED(300), PACKED(1024), PACKED(4096)};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t bound = two_bursts(rows[i].lengths[0]), most = 0;
+        struct scene s;
+
+        begin_busy(&s, 21 + i, &rows[i], 1);
+        for (uint32_t r = 0; s.senders[ONE].got < QUEUED / 4 && r < ROUNDS_MAX; r++) {
+            most = on_the_way(&s) > most ? on_the_way(&s) : most;
+            scene_round(&s);
+        }
+        CU_ASSERT(most > bound);
+        CU_ASSERT_EQUAL(pauses(&s), 0);
+        (void)lone_message(&s); /* the others do not know of it yet */
+        for (uint32_t n = 0; n < 20; n++) {
+            uint64_t found = lone_message(&s);
+
+            if (found > bound)
+                printf("\n  %u: %llu bytes on the way\n", rows[i].lengths[0],
+                       (unsigned long long)found);
+            CU_ASSERT(found <= bound);
+        }
+        CU_ASSERT(pauses(&s) > 0);
+        run_out(&s, &s.senders[ONE]);
+        scene_close(&s);
+    }
+}
+
+/* Guards that a client that has sent much, and then sends lone messages, counts as one that sends
+ * little. */
+static void test_much_before(void)
+{
+    static const struct sizes sizes = PACKED(1024);
+    struct scene s;
+
+    begin_busy(&s, 41, &sizes, 1);
+    s.senders[LONE].sizes = &sizes;
+    world_link_cut(s.w, 0, 1);
+    queue_up(&s, &s.senders[LONE], 2 * SPARSE_OF_BYTES);
+    world_link_restore(s.w, 0, 1);
+    run_out(&s, &s.senders[LONE]);
+    run_until(&s, QUEUED * 3 / 4);
+    (void)lone_message(&s);
+    CU_ASSERT(lone_message(&s) <= two_bursts(1024));
+    run_out(&s, &s.senders[ONE]);
+    scene_close(&s);
+}
+
+/* Guards that clients that both send much do not pause. */
+static void test_no_bursts(void)
+{
+    static const struct sizes sizes = PACKED(1024);
+    uint64_t bound = two_bursts(1024), most = 0;
+    struct scene s;
+
+    begin_busy(&s, 31, &sizes, 2);
+    for (uint32_t r = 0; s.senders[ONE].arrived < s.senders[ONE].submitted && r < ROUNDS_MAX; r++) {
+        most = on_the_way(&s) > most ? on_the_way(&s) : most;
+        scene_round(&s);
+    }
+    CU_ASSERT(most > 2 * bound);
+    CU_ASSERT_EQUAL(pauses(&s), 0);
+    run_out(&s, &s.senders[MANY]);
+    scene_close(&s);
+}
+
+/* Guards clients in a pause: the link breaks, or the client ends, and the others continue. */
+static void test_ends_in_a_pause(void)
+{
+    static const struct sizes sizes = PACKED(1024);
+
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct scene s;
+
+        begin_busy(&s, seed, &sizes, 2);
+        for (uint64_t n = 0; n < 2 + seed % 3; n++)
+            (void)lone_message(&s);
+        if (seed % 2) {
+            world_link_cut(s.w, 0, 1);
+            for (uint64_t r = 0; r < seed; r++)
+                scene_round(&s);
+            world_link_restore(s.w, 0, 1);
+            run_out(&s, &s.senders[ONE]);
+        } else {
+            world_client_close(s.w, s.senders[ONE].client);
+        }
+        (void)lone_message(&s);
+        run_out(&s, &s.senders[MANY]);
+        scene_close(&s);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"one flow and sixteen: the same bytes", test_shares},
@@ -483,6 +638,10 @@ int main(void)
                            {"held flows leave their share", test_held_flows},
                            {"a third finds room to submit", test_room_for_a_third},
                            {"steps of a crowd", test_steps_of_a_crowd},
+                           {"lone messages pass all but two bursts", test_bursts},
+                           {"one that has sent much before", test_much_before},
+                           {"clients that send much do not pause", test_no_bursts},
+                           {"ends in a pause", test_ends_in_a_pause},
                            CU_TEST_INFO_NULL};
 
     return suite_run("turns", tests);

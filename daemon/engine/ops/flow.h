@@ -56,12 +56,12 @@ void flow_ready(struct engine *e, uint32_t flow);
 /* Calls flow_ready for all flows that may have operations over this remote. */
 void flows_ready_towards(struct engine *e, const struct remote *remote);
 /*
- * Starts and stages operations, and takes their bytes off *left, the rest of the turn, until that
- * is 0 or less. Returns 1: the turn is over, and there is more; 0: there is nothing more to do
- * until something happens; -ENOSPC: no credit in the ledger; -EAGAIN: the fabric takes no more now;
+ * Starts and stages operations, and takes their bytes off the turn and off its burst, until one of
+ * these is used up. Returns 1: one is, and there is more; 0: there is nothing more to do until
+ * something happens; -ENOSPC: no credit in the ledger; -EAGAIN: the fabric takes no more now;
  * -EBUSY: no nonce is left; -ENOBUFS: the peer's window has no room for a payload.
  */
-int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work);
+int flow_advance(struct engine *e, uint32_t flow, struct turn *turn, int *work);
 /* Posts local events and lets finished operations leave. */
 void flow_finish(struct engine *e, uint32_t flow);
 

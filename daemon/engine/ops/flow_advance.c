@@ -172,7 +172,7 @@ static int64_t staging_cost(uint64_t bytes, uint32_t ends)
     return bytes > 0 ? (int64_t)bytes : (int64_t)(ends * sizeof(struct wire_op));
 }
 
-int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
+int flow_advance(struct engine *e, uint32_t flow, struct turn *turn, int *work)
 {
     struct flow *f = &e->flows[flow];
     const struct peer *p = &e->peers[f->peer];
@@ -184,13 +184,13 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
     }
     while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f) &&
            !flow_is_paced(e, flow)) {
-        uint64_t slot = f->staged, begun = p->tx_tail + e->rounded;
+        uint64_t slot = f->staged, begun = p->tx_tail, rounded = e->rounded;
         struct op *op;
         uint32_t ends;
         int r = 0;
 
         if (f->started <= slot || f->started < f->staged + START_AHEAD / 2)
-            reason = flow_start(e, flow, left);
+            reason = flow_start(e, flow, &turn->left);
         if (f->started <= slot)
             return reason == -EINPROGRESS ? 0 : reason;
         op = flow_op(e, f, slot);
@@ -222,8 +222,9 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         ++*work;
         if (r <= 0)
             flow_finish(e, flow);
-        *left -= staging_cost(p->tx_tail + e->rounded - begun, ends);
-        if (*left <= 0 && !flow_owes_record(e, f))
+        turn->left -= staging_cost(p->tx_tail - begun + e->rounded - rounded, ends);
+        burst_spend(turn, p->tx_tail - begun, e->rounded - rounded);
+        if ((turn->left <= 0 || turn->burst <= 0) && !flow_owes_record(e, f))
             return f->staged < f->ops.tail ? 1 : 0;
     }
     return reason == -EINPROGRESS ? 0 : reason;

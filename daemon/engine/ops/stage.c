@@ -22,7 +22,7 @@ static int flow_take(struct engine *e, struct turn *turn, struct ready_list *flo
                      struct aside *aside, int *work)
 {
     uint32_t flow = flows->first;
-    int r = flow_advance(e, flow, &turn->left, work);
+    int r = flow_advance(e, flow, turn, work);
 
     if (r == -ENOSPC || r == -EAGAIN)
         return r;
@@ -48,6 +48,8 @@ static int turn_stage(struct engine *e, struct turn *turn, struct aside *aside, 
             return notes_stage(e, turn, which, work);
     if (turn->letters.first != NONE)
         return letters_stage(e, turn, work);
+    if (!burst_goes_on(e, (uint32_t)(turn - e->turns)))
+        return 0;
     for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--)
         if (turn->ready[traffic].first != NONE)
             return flow_take(e, turn, &turn->ready[traffic], aside, work);
@@ -77,8 +79,11 @@ static int turn_take(struct engine *e, uint32_t peer, struct aside *aside, int *
     if (turn->left <= 0 && list->first == list->last)
         turn->left = TURN_BYTES;
     if (turn->left > 0) {
+        int64_t left = turn->left;
+
         note_client(e, &e->peer_live[peer], turn->client);
         r = turn_stage(e, turn, aside, work);
+        turn->spent += left - turn->left;
         if (r == -ENOSPC || r == -EAGAIN)
             return r;
     } else {

@@ -48,7 +48,7 @@ static void turn_let_go(struct engine *e, uint32_t turn)
     struct turn *t = &e->turns[turn];
     uint32_t *link = &e->peer_live[t->peer].turns;
 
-    if (t->client == NONE || t->flows > 0 || t->listed)
+    if (t->client == NONE || t->flows > 0 || t->listed || t->paused)
         return;
     while (*link != turn)
         link = &e->turns[*link].next;
@@ -95,8 +95,12 @@ void turn_end(struct engine *e, uint32_t peer)
 {
     uint32_t turn = list_pop(&e->peer_live[peer].ready, e->turn_next);
 
-    e->turns[turn].listed = false;
-    if (turn_is_empty(&e->turns[turn]))
+    struct turn *t = &e->turns[turn];
+    bool empty = turn_is_empty(t);
+
+    t->listed = false;
+    burst_turn_ends(e, t, empty);
+    if (empty)
         turn_let_go(e, turn);
     else
         turn_list(e, turn);
@@ -108,7 +112,8 @@ void turn_ready(struct engine *e, uint32_t flow)
 
     live->ready = true;
     list_push(&e->turns[live->turn].ready[e->flows[flow].traffic], e->flow_next, flow);
-    turn_list(e, live->turn);
+    if (!e->turns[live->turn].paused)
+        turn_list(e, live->turn);
 }
 
 void turn_unready(struct engine *e, uint32_t flow)
@@ -163,6 +168,14 @@ void turns_unblock(struct engine *e, uint32_t peer)
         turn_unblock(e, live);
 }
 
+void turns_resume(struct engine *e, uint32_t peer)
+{
+    uint32_t turn;
+
+    while ((turn = burst_resumes(e, peer)) != NONE)
+        turn_list(e, turn);
+}
+
 void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries)
 {
     struct turn *t = &e->turns[turn];
@@ -193,6 +206,7 @@ static void turn_clear(struct engine *e, uint32_t turn)
         t->ready[i] = (struct ready_list){NONE, NONE};
     t->letters = t->blocked = (struct ready_list){NONE, NONE};
     t->listed = false;
+    burst_clear(t);
 }
 
 void turns_clear(struct engine *e, uint32_t peer)
@@ -208,7 +222,7 @@ void turns_clear(struct engine *e, uint32_t peer)
         turn_let_go(e, turn);
         turn = next;
     }
-    live->ready = live->blocked = (struct ready_list){NONE, NONE};
+    live->ready = live->blocked = live->paused = (struct ready_list){NONE, NONE};
     for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
          i = chain_next(&e->flows_of_peer, i))
         e->flow_live[i].ready = e->flow_live[i].blocked = false;

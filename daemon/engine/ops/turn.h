@@ -30,13 +30,12 @@
 #ifndef PWC_ENGINE_TURN_H
 #define PWC_ENGINE_TURN_H
 
+#include "daemon/engine/ops/burst.h"
 #include "daemon/engine/state/ready_list.h"
 #include "daemon/engine/state/state.h"
 
 /* Bytes of a turn. A lone message waits for at most one turn of each client before it. */
-#define TURN_BYTES 16384
-/* After two clients have staged something, they share the peer's link for so long. */
-#define SHARED_NS   10000000u
+#define TURN_BYTES  16384
 #define SHARED_PART 4u /* while clients share the link, the window is 1/4 of the configured one */
 /* Bytes that a fabric operation counts besides its payload, for the time that it costs both
  * sides. */
@@ -56,7 +55,8 @@ static inline struct turn turn_empty(uint32_t client, uint32_t peer)
                          .letters = {NONE, NONE},
                          .ready = {{NONE, NONE}, {NONE, NONE}},
                          .blocked = {NONE, NONE},
-                         .left = TURN_BYTES};
+                         .left = TURN_BYTES,
+                         .burst = BURST_UNITS};
 }
 
 /* The client's turn towards this peer, which may be a new one. The turn of nobody for client NONE,
@@ -81,14 +81,17 @@ void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries);
 void turn_block(struct engine *e, uint32_t flow);
 /* Lets flows that wait for the window continue as far as it has room. */
 void turns_unblock(struct engine *e, uint32_t peer);
+/* Lets flows whose peer has consumed enough end their pause (burst.h). */
+void turns_resume(struct engine *e, uint32_t peer);
 /* Takes all flows and notes towards this peer off the lists of turns. */
 void turns_clear(struct engine *e, uint32_t peer);
 
 static inline bool turn_is_empty(const struct turn *t)
 {
     return t->waiting[NOTES_VERDICTS].first == NONE && t->waiting[NOTES_OTHERS].first == NONE &&
-           t->ready[FLOW_REPLIES].first == NONE && t->ready[FLOW_REQUESTS].first == NONE &&
-           t->letters.first == NONE;
+           t->letters.first == NONE &&
+           (t->paused ||
+            (t->ready[FLOW_REPLIES].first == NONE && t->ready[FLOW_REQUESTS].first == NONE));
 }
 
 /* The peer's window: how many bytes of payloads may be on their way. Where clients share the link,

@@ -460,6 +460,8 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     r = ledger_nudge(e, peer, deadline) || left ? ledger_post(e, peer) : 0;
     if (r != -EAGAIN && live->link == LINK_UP && live->out.voids > 0)
         flows = ledger_stage_voids(e, peer);
+    if (live->paused.first != NONE)
+        turns_resume(e, peer);
     if (r != -EAGAIN && live->link == LINK_UP && flows == 0 && turns_waiting(e, peer))
         flows = turns_step(e, peer, budget + work, &work);
     if (flows == -ENOSPC) {

@@ -200,20 +200,34 @@ struct parting_ring {
 /* A link has one ring, and two while it changes to a larger one. */
 #define PARTING_RINGS 2u
 
+/* After two clients have staged something for a peer, they share its link for so long. */
+#define SHARED_NS 10000000u
+
+/* A client with few operations, which uses the link until this time, ns (ops/burst.h). */
+struct sparse_client {
+    uint32_t client;
+    uint64_t until;
+};
+#define SPARSE_CLIENTS 2
+
 struct peer_live {
     uint32_t link;
     uint32_t outstanding; /* fabric operations towards it */
     bool wanted;          /* a handshake has been asked for */
     bool offer_asked;
-    bool active;                   /* on the active list */
-    bool broken;                   /* reported to the caller already */
-    bool known;                    /* peer_know has made its entries */
-    bool sibling;                  /* another engine of this machine: our clients share memory */
-    struct ready_list ready;       /* turns of clients that have something to stage */
-    struct ready_list blocked;     /* turns of clients with flows that wait for its window */
-    uint32_t turns;                /* list of all turns towards it */
-    uint32_t staged_last;          /* client that has staged last */
-    uint64_t shared_until;         /* ns: until then clients share the link to this peer */
+    bool active;               /* on the active list */
+    bool broken;               /* reported to the caller already */
+    bool known;                /* peer_know has made its entries */
+    bool sibling;              /* another engine of this machine: our clients share memory */
+    struct ready_list ready;   /* turns of clients that have something to stage */
+    struct ready_list blocked; /* turns of clients with flows that wait for its window */
+    uint32_t turns;            /* list of all turns towards it */
+    uint32_t staged_last;      /* client that has staged last */
+    uint64_t shared_until;     /* ns: until then clients share the link to this peer */
+    struct ready_list paused;  /* turns whose flows pause (burst.h) */
+    struct sparse_client sparse[SPARSE_CLIENTS]; /* the latest first */
+    int64_t used;                                /* bytes that all turns have used lately */
+    uint32_t halvings;                           /* how often `used` has been halved */
     bool unlisted;                 /* notes have been pushed that are not on their turns' lists */
     uint64_t listed[NOTES_QUEUES]; /* index up to which notes are on their turns' lists */
     uint32_t drops;                /* ring withdrawals on their way */
@@ -237,7 +251,8 @@ struct peer_live {
     uint64_t bytes_theirs;  /* the peer's bytes on their way, as its last ping said */
     struct ledger_out out;
     struct ledger_in in;
-    uint64_t runs_out, runs_in, records_out, records_in, bytes_out, bytes_in, starved, grown;
+    uint64_t runs_out, runs_in, records_out, records_in, bytes_out, bytes_in, starved, grown,
+        pauses;
 };
 
 /* The share that a client, or nobody, may stage towards a peer before another does (turn.h). */
@@ -253,6 +268,13 @@ struct turn {
     struct ready_list ready[2];              /* flows, by enum flow_traffic */
     struct ready_list blocked; /* flows that wait for the window; not empty: on its peer's list */
     int64_t left;              /* bytes; a negative rest is taken off the next turn */
+    /* For bursts (burst.h): */
+    int64_t burst;       /* units that its flows may still stage in this burst */
+    uint64_t burst_from; /* position in the ledger at which this burst began */
+    int64_t spent;       /* bytes that it has used since it was listed */
+    int64_t used;        /* bytes that it has used lately */
+    uint32_t halvings;   /* its peer's count when `used` was last halved */
+    bool paused;         /* on its peer's list `paused` */
 };
 
 /* How long operations towards a peer have taken. A peer gets an entry with its first link. Peers

@@ -107,7 +107,7 @@ struct engine {
     struct flow_live *flow_live;
     struct turn *turns;     /* turns_max turns of clients, then the turn *nobody* of each peer */
     uint32_t *client_notes; /* by client: entries that its waiting notes take */
-    uint32_t *flow_next, *turn_next, *turn_next_blocked;
+    uint32_t *flow_next, *turn_next, *turn_next_blocked, *turn_next_paused;
     struct user_gone *gone; /* one for each user with flows that have lost their context */
     uint32_t gone_count;
     uint32_t free_turns; /* list */

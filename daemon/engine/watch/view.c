@@ -241,6 +241,7 @@ int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_pe
             .sent_pending = between(&p->sent.head, &p->sent.tail, UINT32_MAX),
             .bytes_out = live->bytes_out,
             .bytes_in = live->bytes_in,
+            .paused = live->pauses,
         };
         fill_times(e, *from, &rows[n++]);
     }
