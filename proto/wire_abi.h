@@ -101,6 +101,8 @@ enum wire_flags {
                                bytes */
     WIRE_PART = 1 << 6,   /* in a PUT, PLACED, VECTOR or STRIDED without event: more records of its
                              vector follow */
+    WIRE_SOON = 1 << 7,   /* in a VECTOR or STRIDED with PART: its ACK is due as early as that of
+                             the last part */
     WIRE_STORED = 1 << 7, /* in the only PACKET of a put whose bytes travel separately */
 };
 

@@ -575,13 +575,107 @@ static void test_much_before(void)
     begin_busy(&s, 41, &sizes, 1);
     s.senders[LONE].sizes = &sizes;
     world_link_cut(s.w, 0, 1);
-    queue_up(&s, &s.senders[LONE], 2 * SPARSE_OF_BYTES);
+    queue_up(&s, &s.senders[LONE], 2 * SPARSE_OF_UNITS);
     world_link_restore(s.w, 0, 1);
     run_out(&s, &s.senders[LONE]);
     run_until(&s, QUEUED * 3 / 4);
     (void)lone_message(&s);
     CU_ASSERT(lone_message(&s) <= two_bursts(1024));
     run_out(&s, &s.senders[ONE]);
+    scene_close(&s);
+}
+
+/* Submits a shape of 1024 elements of 32 bytes, in records of 128. */
+static void put_shape(struct scene *s, struct sender *sender)
+{
+    enum { RECORDS = 8, ELEMENTS = 128, BYTES = 32 };
+    const struct world_client *c = &s->w->clients[sender->client];
+
+    for (uint32_t i = 1; i <= RECORDS; i++) {
+        const struct submit_strided elements = {
+            .local_stride = BYTES, .remote_stride = BYTES, .element = BYTES, .count = ELEMENTS};
+        const struct submit_record record = {
+            .kind = SUBMIT_STRIDED,
+            .code = SUBMIT_PUT,
+            .flags = SUBMIT_INLINE | (i < RECORDS ? SUBMIT_MORE | SUBMIT_NO_RCE : 0),
+            .remote = sender->remotes[0],
+            .total = (i < RECORDS ? 1 : RECORDS) * ELEMENTS * BYTES,
+            .length = sizeof(elements),
+            .segment = c->segments[WORLD_MAIN].handle};
+
+        CU_ASSERT_EQUAL(world_submit(s->w, sender->client, 0, &record, NULL, NULL, &elements), 0);
+    }
+    sender->submitted++;
+}
+
+/* Submits a vector of 256 pieces of 5 bytes in one record. */
+static bool put_pieces(struct scene *s, struct sender *sender)
+{
+    enum { PIECES = 256, BYTES = 5 };
+    struct {
+        struct vector_piece head;
+        uint8_t bytes[8];
+    } block[PIECES] = {0};
+    const struct submit_record record = {.kind = SUBMIT_VECTOR,
+                                         .code = SUBMIT_PUT,
+                                         .flags = SUBMIT_INLINE,
+                                         .remote = sender->remotes[0],
+                                         .total = PIECES * BYTES,
+                                         .length = sizeof(block)};
+
+    for (uint64_t i = 0; i < PIECES; i++)
+        block[i].head.place = i * 8 << VECTOR_LENGTH_BITS | BYTES;
+    if (world_submit(s->w, sender->client, 0, &record, NULL, NULL, block) < 0)
+        return false;
+    sender->submitted++;
+    return true;
+}
+
+/* Guards that short pieces count what they cost the target: one record of them is a burst. */
+static void test_pieces_in_bursts(void)
+{
+    static const struct sizes sizes = PACKED(8);
+    const uint64_t record = sizeof(struct wire_vector) + 256 * 16;
+    uint32_t rounds = 0;
+    struct scene s;
+
+    begin_busy(&s, 61, &sizes, 0);
+    world_link_cut(s.w, 0, 1);
+    for (uint32_t i = 0; i < 200; i++)
+        while (!put_pieces(&s, &s.senders[ONE]) && rounds++ < ROUNDS_MAX)
+            scene_round(&s);
+    world_link_restore(s.w, 0, 1);
+    while (s.senders[ONE].arrived < 20 && rounds++ < ROUNDS_MAX)
+        scene_round(&s);
+    (void)lone_message(&s);
+    for (uint32_t n = 0; n < 20; n++)
+        CU_ASSERT(lone_message(&s) <= 2 * record + 1024);
+    CU_ASSERT(s.senders[ONE].arrived < s.senders[ONE].submitted);
+    scene_close(&s);
+}
+
+/* Guards that a client which pauses in the middle of a shape does not wait for an ACK that may come
+ * late. */
+static void test_a_shape_in_bursts(void)
+{
+    static const struct sizes sizes = PACKED(8);
+    struct sender *one;
+    struct scene s;
+
+    begin_busy(&s, 51, &sizes, 0);
+    one = &s.senders[ONE];
+    for (uint32_t i = 0; i < 5; i++) {
+        uint64_t begun;
+
+        (void)lone_message(&s);
+        begun = sim_now(s.w->sim);
+        put_shape(&s, one);
+        for (uint32_t r = 0; one->arrived < one->submitted && r < ROUNDS_MAX; r++)
+            scene_round(&s);
+        CU_ASSERT_EQUAL(one->arrived, one->submitted);
+        CU_ASSERT(sim_now(s.w->sim) - begun < 500000);
+    }
+    CU_ASSERT(pauses(&s) > 0);
     scene_close(&s);
 }
 
@@ -640,6 +734,8 @@ int main(void)
                            {"steps of a crowd", test_steps_of_a_crowd},
                            {"lone messages pass all but two bursts", test_bursts},
                            {"one that has sent much before", test_much_before},
+                           {"a shape in bursts", test_a_shape_in_bursts},
+                           {"short pieces in bursts", test_pieces_in_bursts},
                            {"clients that send much do not pause", test_no_bursts},
                            {"ends in a pause", test_ends_in_a_pause},
                            CU_TEST_INFO_NULL};

@@ -71,6 +71,7 @@ static int stage_block(struct engine *e, uint32_t flow, uint64_t slot, struct op
     struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = NONE};
     uint32_t id = abi_pad8(op_id_len(op)), bytes = op->length;
     uint32_t block_at = abi_pad8(op->lid_len) + abi_pad8(op->rid_len);
+    struct vector_extent extent;
     struct wire_vector *w =
         ledger_stage(e, f->peer, WIRE_VECTOR, sizeof(*w) + id + bytes, LEDGER_OPERATION, &mark);
 
@@ -81,6 +82,8 @@ static int stage_block(struct engine *e, uint32_t flow, uint64_t slot, struct op
     w->slot = remote->key.slot;
     w->generation = remote->key.generation;
     op_bytes(e, f, slot, op, block_at, bytes, (uint8_t *)(w + 1) + id);
+    (void)vector_look((uint8_t *)(w + 1) + id, bytes, &extent);
+    e->rounded += extent.rounded;
     return 1;
 }
 

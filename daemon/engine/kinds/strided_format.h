@@ -5,18 +5,14 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include "daemon/engine/kinds/access.h"
 #include "daemon/engine/state/state.h"
 #include "shm_ring/strided.h"
-
-/* The least bytes that an element counts, because each is an access to memory of its own: one to a
- * byte takes as long as one to the whole cache line. */
-#define ELEMENT_COUNTS 64u
 
 /* Elements are copied: counts what they cost beyond their bytes. */
 static inline void strided_round(struct engine *e, uint32_t element, uint32_t count)
 {
-    if (element < ELEMENT_COUNTS)
-        e->rounded += (uint64_t)(ELEMENT_COUNTS - element) * count;
+    e->rounded += (uint64_t)access_rounded(element) * count;
 }
 
 /* Computes where the highest of `count` elements ends; the first one begins at `at`. Returns 0, or

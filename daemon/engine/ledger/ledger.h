@@ -104,6 +104,9 @@ int ledger_stage_voids(struct engine *e, uint32_t peer);
  * ring wraps, and which no run cuts. */
 uint32_t ledger_record_most(const struct engine *e, uint32_t peer);
 
+/* Whether the ACK of the record that was staged last comes soon. `asked`: asks the peer for that
+ * where the record is a part of a vector, whose ACK may come late. */
+bool ledger_acked_soon(struct engine *e, uint32_t peer, bool asked);
 /* Whether a verdict of this many bytes may pass the record that is next in turn and finds no
  * room. */
 bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes);

@@ -140,10 +140,23 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
         out->batches = true;
     else if (kind != WIRE_PUT && kind != WIRE_ATOMIC)
         out->prompt = true;
+    out->last = offset;
     head = (struct wire_record *)(out->staging + offset);
     *head = (struct wire_record){.words = (uint16_t)(size / 8), .kind = kind};
     e->peer_live[peer].records_out++;
     return head;
+}
+
+bool ledger_acked_soon(struct engine *e, uint32_t peer, bool asked)
+{
+    const struct ledger_out *out = &e->peer_live[peer].out;
+    struct wire_record *last = (struct wire_record *)(out->staging + out->last);
+
+    if ((last->kind != WIRE_VECTOR && last->kind != WIRE_STRIDED) || !(last->flags & WIRE_PART))
+        return true;
+    if (asked)
+        last->flags |= WIRE_SOON;
+    return asked;
 }
 
 /*

@@ -183,14 +183,16 @@ static int notify_parse(const struct arrival *a)
     return a->w.op.rid_len > 0 || a->w.op.head.flags & (WIRE_MESSAGE | WIRE_NO_EVENT) ? -EPROTO : 0;
 }
 
-/* Checks a record that others of its vector follow: only the last one brings the event. Returns 0
- * or -EPROTO. */
+/* Checks a record that others of its vector follow: only the last one brings the event, and has an
+ * ACK that is due soon without asking. Returns 0 or -EPROTO. */
 static int part_parse(const struct arrival *a)
 {
     uint8_t flags = a->w.op.head.flags;
 
-    if (!(flags & WIRE_PART) || a->w.op.head.kind == WIRE_PACKET) /* there this bit is WIRE_CUT */
+    if (a->w.op.head.kind == WIRE_PACKET) /* there the bits are WIRE_CUT and WIRE_STORED */
         return 0;
+    if (!(flags & WIRE_PART))
+        return flags & WIRE_SOON ? -EPROTO : 0;
     return flags & WIRE_NO_EVENT && !(flags & WIRE_MESSAGE) ? 0 : -EPROTO;
 }
 
@@ -198,7 +200,7 @@ static int part_parse(const struct arrival *a)
 static int flags_parse(struct arrival *a)
 {
     if (!(a->w.op.head.flags &
-          (WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY | WIRE_NOTIFY | WIRE_PART)))
+          (WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY | WIRE_NOTIFY | WIRE_PART | WIRE_SOON)))
         return 0;
     if (message_parse(a) < 0 || part_parse(a) < 0)
         return -EPROTO;

@@ -19,6 +19,7 @@ static int64_t vector_parse(struct engine *e, struct arrival *a, uint64_t left)
     if (vector_look(a->block, a->block_bytes, &extent) < 0 || extent.payload > a->w.op.length)
         return -EPROTO;
     a->block_end = extent.end;
+    e->rounded += extent.rounded;
     return (int64_t)bytes;
 }
 

@@ -206,6 +206,7 @@ static int decline_after(struct engine *e, uint32_t peer)
 #define FLOW    (uint16_t)sizeof(struct wire_flow)
 #define OP      (uint16_t)sizeof(struct wire_op)
 #define EVENT   (WIRE_NO_EVENT | WIRE_NOTIFY)
+#define PARTS   (WIRE_PART | WIRE_SOON)
 #define MESSAGE (EVENT | WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY)
 
 /* A new kind adds its row here, and its number to wire_abi.h. */
@@ -251,9 +252,9 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
     [WIRE_RESULT] = {FLOW, true, 0, LEDGER_WAIT_NOTE, .take = take_result},
     [WIRE_ATOMICS] = {sizeof(struct wire_batch), true, EVENT, LEDGER_WAIT_OPERATION,
                       .arrival = &arrival_atomics},
-    [WIRE_VECTOR] = {sizeof(struct wire_vector), true, EVENT | WIRE_PART, LEDGER_WAIT_OPERATION,
+    [WIRE_VECTOR] = {sizeof(struct wire_vector), true, EVENT | PARTS, LEDGER_WAIT_OPERATION,
                      .part = LEDGER_WAIT_PART, .arrival = &arrival_vector},
-    [WIRE_STRIDED] = {sizeof(struct wire_strided), true, EVENT | WIRE_PART, LEDGER_WAIT_OPERATION,
+    [WIRE_STRIDED] = {sizeof(struct wire_strided), true, EVENT | PARTS, LEDGER_WAIT_OPERATION,
                       .part = LEDGER_WAIT_PART, .arrival = &arrival_strided},
     [WIRE_PACKET] = {sizeof(struct wire_packet), true, EVENT | WIRE_CUT | WIRE_STORED | WIRE_NONCE,
                      LEDGER_WAIT_OPERATION, .arrival = &arrival_packet},

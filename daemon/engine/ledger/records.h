@@ -18,7 +18,7 @@ struct record_kind {
     bool longer;           /* more may follow the fixed part */
     uint8_t flags;         /* flags that it may have */
     enum ledger_wait wait; /* the sender's state until the ACK */
-    enum ledger_wait part; /* instead of `wait`, with WIRE_PART; NONE: the same as `wait` */
+    enum ledger_wait part; /* instead of `wait`, with WIRE_PART; NONE, or with WIRE_SOON: `wait` */
     /* The record's effects, left uncommitted, so that the caller commits them together with its
      * consumption; effects that the hook commits on its own may happen twice. Returns 0; -EAGAIN:
      * it cannot be taken now (the transaction is rolled back, the record stays); -EPROTO. */
@@ -144,7 +144,7 @@ static inline enum ledger_wait record_wait(const struct record_kind *kind,
 {
     bool part = kind->part != LEDGER_WAIT_NONE && record->head.flags & WIRE_PART;
 
-    return part ? kind->part : kind->wait;
+    return part && !(record->head.flags & WIRE_SOON) ? kind->part : kind->wait;
 }
 
 /* Takes the record of an operation, or a VOID; results as those of record_kind.take. */

@@ -1,11 +1,12 @@
 /* Bursts (burst.h). Thread: the progress thread. */
 #include "daemon/engine/ops/burst.h"
 
-/* Whether a sparse client other than this one has used the link within the last SHARED_NS. */
-static bool another_is_sparse(const struct engine *e, const struct peer_live *peer, uint32_t client)
+bool burst_may_pause(const struct engine *e, const struct turn *t)
 {
+    const struct peer_live *peer = &e->peer_live[t->peer];
+
     for (int i = 0; i < SPARSE_CLIENTS; i++)
-        if (peer->sparse[i].client != client && e->now < peer->sparse[i].until)
+        if (peer->sparse[i].client != t->client && e->now < peer->sparse[i].until)
             return true;
     return false;
 }
@@ -18,7 +19,7 @@ bool burst_ends(struct engine *e, uint32_t turn)
 
     if (t->paused)
         return false;
-    if (p->tx_acked < t->burst_from && another_is_sparse(e, live, t->client)) {
+    if (p->tx_acked < t->burst_from && t->soon && burst_may_pause(e, t)) {
         t->paused = true;
         live->pauses++;
         list_push(&live->paused, e->turn_next_paused, turn);
@@ -40,7 +41,7 @@ uint32_t burst_resumes(struct engine *e, uint32_t peer)
     return list_pop(paused, e->turn_next_paused);
 }
 
-/* Counts the bytes that a turn has used. Returns whether they are a small part of all. */
+/* Counts the units that a turn has used. Returns whether they are a small part of all. */
 static bool uses_little(struct peer_live *live, struct turn *t)
 {
     uint32_t halvings = live->halvings - t->halvings;
@@ -48,7 +49,7 @@ static bool uses_little(struct peer_live *live, struct turn *t)
     t->halvings = live->halvings;
     t->used = (halvings < 32 ? t->used >> halvings : 0) + t->spent;
     live->used += t->spent;
-    if (live->used > SPARSE_OF_BYTES) {
+    if (live->used > SPARSE_OF_UNITS) {
         live->used /= 2;
         live->halvings++;
     }
@@ -75,7 +76,7 @@ void burst_compare(struct engine *e, struct turn *t, bool empty)
 
 void burst_clear(struct turn *t)
 {
-    t->paused = false;
+    t->paused = t->soon = false;
     t->burst = BURST_UNITS;
     t->burst_from = 0;
 }

@@ -11,14 +11,19 @@
  *                  from         the ledger's tail
  *
  * A client does not pause unless another client is sparse: one that has used the link within the
- * last SHARED_NS, has nothing more to stage, and has used less than 1/8 of the bytes that all
+ * last SHARED_NS, had nothing more to stage then, and has used less than 1/8 of the units that all
  * clients have used lately. Clients that use more wait for their turns anyway, and need many
- * records on their way for their rate.
+ * records on their way for their rate. With nine clients that use the same, each of them is sparse;
+ * so many bursts keep the link busy.
  *
- * A burst is counted in units of about 0.6 ns of a peer's time: one for BURST_BYTES bytes of
- * records, BURST_RECORD for each record, and one for each byte by which short elements are rounded
- * up (strided_format.h). Only flows pause. Verdicts may not: the peer's acknowledgements wait for
- * them. Thread: the progress thread.
+ * A burst is counted in units of about 0.6 ns of a peer's time: BURST_RECORD for each record,
+ * BURST_MORE for each further operation in it, one for BURST_BYTES of its bytes, and one for each
+ * byte by which short elements and pieces are rounded up (e->rounded). The record that uses a burst
+ * up may go beyond it: one of a thousand far elements counts four bursts.
+ *
+ * Only flows pause. Verdicts may not: the peer's acknowledgements wait for them. A burst that ends
+ * with a part of a vector asks for the part's ACK, which could come late otherwise. Thread: the
+ * progress thread.
  */
 #ifndef PWC_ENGINE_BURST_H
 #define PWC_ENGINE_BURST_H
@@ -28,17 +33,34 @@
 #define BURST_UNITS  16384
 #define BURST_BYTES  4
 #define BURST_RECORD 512
+#define BURST_MORE   16
+#define BURST_NOTES  8
 #define SPARSE_PART  8
-/* When all clients have used this many bytes, those up to now begin to count half as much. */
-#define SPARSE_OF_BYTES 131072
+/* When all clients have used this many units, those up to now begin to count half as much. */
+#define SPARSE_OF_UNITS 131072
 
-/* The flows of this turn have staged a record of `bytes`, whose elements count `rounded` more. */
-static inline void burst_spend(struct turn *t, uint64_t bytes, uint64_t rounded)
+/* The flows of this turn have staged a record of `count` operations and `bytes`, whose elements
+ * count `rounded` more. */
+static inline void burst_spend(struct turn *t, uint32_t count, uint64_t bytes, uint64_t rounded)
 {
-    if (bytes > 0)
-        t->burst -= BURST_RECORD + (int64_t)(bytes / BURST_BYTES + rounded);
+    int64_t units =
+        BURST_RECORD + BURST_MORE * (int64_t)(count - 1) + (int64_t)(bytes / BURST_BYTES + rounded);
+
+    if (bytes == 0)
+        return;
+    t->burst -= units;
+    t->spent += units;
 }
 
+/* This turn has staged notes or letters of so many bytes. */
+static inline void burst_note(struct turn *t, int64_t bytes)
+{
+    t->spent += BURST_NOTES * bytes;
+}
+
+/* Whether the flows of this turn must pause when their burst is used up: a sparse client, other
+ * than the turn's, has used the link within the last SHARED_NS. */
+bool burst_may_pause(const struct engine *e, const struct turn *t);
 /* The turn's burst is used up. Begins the next one, or a pause: returns whether its flows may stage
  * more now. */
 bool burst_ends(struct engine *e, uint32_t turn);
@@ -61,7 +83,7 @@ static inline void burst_turn_ends(struct engine *e, struct turn *t, bool empty)
     t->spent = 0;
 }
 
-/* The link begins anew, or ends. */
+/* The link begins. */
 void burst_clear(struct turn *t);
 
 #endif

@@ -2,6 +2,7 @@
 #include "daemon/engine/ops/flow.h"
 
 #include <string.h>
+#include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/kinds/batch_format.h"
 #include "daemon/engine/session/quota.h"
@@ -223,7 +224,9 @@ int flow_advance(struct engine *e, uint32_t flow, struct turn *turn, int *work)
         if (r <= 0)
             flow_finish(e, flow);
         turn->left -= staging_cost(p->tx_tail - begun + e->rounded - rounded, ends);
-        burst_spend(turn, p->tx_tail - begun, e->rounded - rounded);
+        burst_spend(turn, ends, p->tx_tail - begun, e->rounded - rounded);
+        if (turn->burst <= 0 && p->tx_tail != begun)
+            turn->soon = ledger_acked_soon(e, f->peer, burst_may_pause(e, turn));
         if ((turn->left <= 0 || turn->burst <= 0) && !flow_owes_record(e, f))
             return f->staged < f->ops.tail ? 1 : 0;
     }

@@ -43,11 +43,20 @@ static int flow_take(struct engine *e, struct turn *turn, struct ready_list *flo
 /* Stages what is first in a turn: verdicts, other notes, letters, replies, requests. */
 static int turn_stage(struct engine *e, struct turn *turn, struct aside *aside, int *work)
 {
+    int64_t left = turn->left;
+    int r;
+
     for (int which = 0; which < NOTES_QUEUES; which++)
-        if (turn->waiting[which].first != NONE)
-            return notes_stage(e, turn, which, work);
-    if (turn->letters.first != NONE)
-        return letters_stage(e, turn, work);
+        if (turn->waiting[which].first != NONE) {
+            r = notes_stage(e, turn, which, work);
+            burst_note(turn, left - turn->left);
+            return r;
+        }
+    if (turn->letters.first != NONE) {
+        r = letters_stage(e, turn, work);
+        burst_note(turn, left - turn->left);
+        return r;
+    }
     if (!burst_goes_on(e, (uint32_t)(turn - e->turns)))
         return 0;
     for (int traffic = FLOW_REPLIES; traffic >= FLOW_REQUESTS; traffic--)
@@ -67,8 +76,8 @@ static void note_client(struct engine *e, struct peer_live *peer, uint32_t clien
     peer->staged_last = client;
 }
 
-/* Lets the first turn of the list stage until its bytes or its operations are used up. Results as
- * those of turns_step. */
+/* Lets the first turn of the list stage until its bytes, its burst or its operations are used up.
+ * Results as those of turns_step. */
 static int turn_take(struct engine *e, uint32_t peer, struct aside *aside, int *work)
 {
     struct ready_list *list = &e->peer_live[peer].ready;
@@ -79,11 +88,8 @@ static int turn_take(struct engine *e, uint32_t peer, struct aside *aside, int *
     if (turn->left <= 0 && list->first == list->last)
         turn->left = TURN_BYTES;
     if (turn->left > 0) {
-        int64_t left = turn->left;
-
         note_client(e, &e->peer_live[peer], turn->client);
         r = turn_stage(e, turn, aside, work);
-        turn->spent += left - turn->left;
         if (r == -ENOSPC || r == -EAGAIN)
             return r;
     } else {

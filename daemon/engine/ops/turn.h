@@ -23,6 +23,9 @@
  * the turn on a further list of its peer. As payloads end, these flows become ready again, one of
  * each client in turn, and no flow that comes meanwhile posts before them.
  *
+ * A turn whose flows pause (burst.h) is on the list only while it has something else to stage. Its
+ * flows stay on its own lists, and it comes back when the pause ends.
+ *
  * A turn that has nothing more to stage leaves the list when it comes to the front. Turns are
  * private: engine_open, and a link that comes up, find what is ready again. Thread: the progress
  * thread.
@@ -86,6 +89,7 @@ void turns_resume(struct engine *e, uint32_t peer);
 /* Takes all flows and notes towards this peer off the lists of turns. */
 void turns_clear(struct engine *e, uint32_t peer);
 
+/* Whether nothing of the turn may be staged now. */
 static inline bool turn_is_empty(const struct turn *t)
 {
     return t->waiting[NOTES_VERDICTS].first == NONE && t->waiting[NOTES_OTHERS].first == NONE &&

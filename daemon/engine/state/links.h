@@ -132,6 +132,7 @@ struct ledger_out {
     uint32_t patience;        /* how often records may wait without a gain */
     uint32_t acked_in;        /* the step in which the last ACK came */
     uint64_t operations;      /* position after the last operation that was staged */
+    uint32_t last;            /* offset of the record that was staged last */
     uint64_t operations_sent; /* position after the last operation that was posted */
     uint32_t pass;            /* bytes of verdicts that may pass a waiting record
                                * (ledger_may_pass) */
@@ -226,7 +227,7 @@ struct peer_live {
     uint64_t shared_until;     /* ns: until then clients share the link to this peer */
     struct ready_list paused;  /* turns whose flows pause (burst.h) */
     struct sparse_client sparse[SPARSE_CLIENTS]; /* the latest first */
-    int64_t used;                                /* bytes that all turns have used lately */
+    int64_t used;                                /* units that all turns have used lately */
     uint32_t halvings;                           /* how often `used` has been halved */
     bool unlisted;                 /* notes have been pushed that are not on their turns' lists */
     uint64_t listed[NOTES_QUEUES]; /* index up to which notes are on their turns' lists */
@@ -271,9 +272,10 @@ struct turn {
     /* For bursts (burst.h): */
     int64_t burst;       /* units that its flows may still stage in this burst */
     uint64_t burst_from; /* position in the ledger at which this burst began */
-    int64_t spent;       /* bytes that it has used since it was listed */
-    int64_t used;        /* bytes that it has used lately */
+    int64_t spent;       /* units that it has used since it was listed */
+    int64_t used;        /* units that it has used lately */
     uint32_t halvings;   /* its peer's count when `used` was last halved */
+    bool soon;           /* the ACK of the record that has used up the burst comes soon */
     bool paused;         /* on its peer's list `paused` */
 };
 

@@ -124,8 +124,8 @@ struct engine {
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;
     struct keepalive keepalive;
-    uint64_t rounded; /* bytes that short elements have counted beyond their own, since this process
-                       * began (kinds/strided_format.h) */
+    uint64_t rounded; /* bytes that short elements and pieces have counted beyond their own, since
+                       * this process began (kinds/access.h) */
     struct teams teams;
     struct programs programs;
     struct offloads offloads;

@@ -547,6 +547,7 @@ static void test_acks_of_blocks(void)
     CU_ASSERT_TRUE(block_is_acked(b, WIRE_NO_EVENT));
     CU_ASSERT_FALSE(block_is_acked(b, part));
     CU_ASSERT_TRUE(block_is_acked(b, WIRE_NO_EVENT));
+    CU_ASSERT_TRUE(block_is_acked(b, part | WIRE_SOON));
     while (parts < RUN_WINDOW && !block_is_acked(b, part))
         parts++;
     CU_ASSERT_EQUAL(parts, RUN_WINDOW / 2 - 1);
@@ -557,6 +558,9 @@ static void test_acks_of_blocks(void)
     bench_steps(b, 110);
     CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
     CU_ASSERT_FALSE(b->broken);
+    (void)block_is_acked(b, WIRE_NO_EVENT | WIRE_SOON); /* only a part asks */
+    bench_steps(b, 1);
+    CU_ASSERT_TRUE(b->broken);
     bench_free(b);
 }
 
