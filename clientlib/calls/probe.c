@@ -172,10 +172,12 @@ static __attribute__((noinline)) int wait_for(struct pwc_ctx *ctx, pwc_peer peer
     int rc;
 
     patience_worked(&ctx->patience, (uint64_t)now);
-    while (now < deadline) {
-        rc = look_for_end(ctx, peer, kinds, out);
+    for (;;) {
+        rc = look_for_end(ctx, peer, kinds, out); /* also where no time is left, or was given */
         if (rc != 0)
             return rc;
+        if (now >= deadline)
+            break;
         if (ctx->events.run && ctx->channel.neighbours.pieces_due)
             (void)wait_drain(ctx); /* events that a probe has kept */
         wait_pause(ctx, kinds, NULL, now, deadline);

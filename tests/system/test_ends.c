@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 #include "tests/suite.h"
 #include "tests/lib/cluster.h"
@@ -227,6 +228,27 @@ static void test_end_in_order(void)
         CU_ASSERT_EQUAL(status_of(child), 0);
         rank_detach(&r);
     }
+}
+
+/* A program that polls by waits of no time learns the end, too, without asking for its event. */
+static void test_end_without_time(void)
+{
+    struct pwc_event event = {0};
+    struct rank r;
+    pid_t child = start_child(speak_and_finalize, "without-time");
+    time_t limit;
+    int words = 0, rc;
+
+    CU_ASSERT_EQUAL_FATAL(attach_to_speaker(&r, "without-time", true), 0);
+    limit = time(NULL) + RANK_WAIT_MS / 1000;
+    do {
+        rc = pwc_wait(r.ctx, pwc_peer_of(CHILD, 0), 0, &event, 0);
+        words += rc == 1;
+    } while (rc >= 0 && time(NULL) < limit);
+    CU_ASSERT_EQUAL(rc, -EHOSTDOWN);
+    CU_ASSERT_EQUAL(words, 1);
+    CU_ASSERT_EQUAL(status_of(child), 0);
+    rank_detach(&r);
 }
 
 /* A peer that only unbinds does not count as ended. */
@@ -604,6 +626,7 @@ int main(int argc, char **argv)
         {"finalize completes", test_finalize_completes},
         {"a rank is killed", test_death},
         {"a rank ends in order", test_end_in_order},
+        {"waits of no time", test_end_without_time},
         {"a rank unbinds", test_unbinds},
         {"a rank comes again", test_comes_again},
         {"a rank comes again and only binds", test_comes_again_silently},

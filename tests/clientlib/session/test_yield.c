@@ -388,6 +388,25 @@ static void test_event_before_the_sleep(void)
     }
 }
 
+/* A wait that does not let time pass reports a peer that has ended, too, after its last event. */
+static void test_wait_without_time(void)
+{
+    struct pwc_event event = {0};
+
+    world_open();
+    CU_ASSERT_EQUAL(
+        fake_session_post(&world.daemon, EVENT_REMOTE, SUBMIT_PUT, PEER, 0, 8, EVENT, NULL, 0), 0);
+    CU_ASSERT_EQUAL(fake_session_post(&world.daemon, EVENT_PEER, 0, PEER, 0, 0, 0, NULL, 0), 0);
+    CU_ASSERT_EQUAL(pwc_wait(&world.ctx, OTHER, 0, &event, 0), 0);
+    CU_ASSERT_EQUAL(pwc_wait(&world.ctx, PEER, 0, &event, 0), 1);
+    CU_ASSERT_EQUAL(event.id, EVENT);
+    CU_ASSERT_EQUAL(pwc_wait(&world.ctx, PEER, 0, &event, 0), -EHOSTDOWN);
+    CU_ASSERT_EQUAL(pwc_wait(&world.ctx, PWC_ANY, 0, &event, 0), 0);
+    CU_ASSERT_EQUAL(pwc_wait(&world.ctx, OTHER, 0, &event, 0), 0);
+    CU_ASSERT_EQUAL(world.sleeps, 0);
+    world_close();
+}
+
 /* The last end comes between a flush's look and its arm: the bell has rung for it already. */
 static void test_end_before_the_arm(void)
 {
@@ -549,6 +568,7 @@ int main(void)
         {"a policy that is refused", test_policy_refused},
         {"the policy of other sleeps", test_policy_elsewhere},
         {"an event before the sleep", test_event_before_the_sleep},
+        {"a wait of no time", test_wait_without_time},
         {"an end before the arm", test_end_before_the_arm},
         {"a sleeper shows whether it has room", test_shows_room},
         {"sleepers that may wait for room", test_waits_for_room},
