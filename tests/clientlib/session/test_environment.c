@@ -270,12 +270,14 @@ static void test_job_socket(void)
 
 static void test_strerror(void)
 {
-    /* Every error that pwc.h names has a text of its own, for both signs. */
+    /* Every error that the public headers name has a text of its own, for both signs. */
     static const int named[] = {
-        0,         EACCES,    EADDRINUSE, EAGAIN,          ECONNABORTED, ECONNREFUSED, EDQUOT,
-        EEXIST,    EFAULT,    EHOSTDOWN,  EINVAL,          EHOSTUNREACH, EKEYREJECTED, EMSGSIZE,
-        ENOBUFS,   ENOENT,    ENOMEM,     ENOTSUP,         EOWNERDEAD,   EPROTO,       ERANGE,
-        ESHUTDOWN, ETIMEDOUT, ENOSPC,     EPROTONOSUPPORT, EBADMSG,      ENODATA,
+        0,         E2BIG,     EACCES,       EADDRINUSE,   EAGAIN,       EALREADY,        EBADMSG,
+        EBUSY,     ECANCELED, ECONNABORTED, ECONNREFUSED, EDEADLK,      EDQUOT,          EEXIST,
+        EFAULT,    EHOSTDOWN, EHOSTUNREACH, EINVAL,       EKEYREJECTED, EMFILE,          EMSGSIZE,
+        ENFILE,    ENOBUFS,   ENODATA,      ENOENT,       ENOEXEC,      ENOMEM,          ENOSPC,
+        ENOSYS,    ENOTSUP,   EOWNERDEAD,   EPERM,        EPROTO,       EPROTONOSUPPORT, ERANGE,
+        EREMOTEIO, ESHUTDOWN, ESTALE,       ETIMEDOUT,
     };
     size_t count = sizeof(named) / sizeof(named[0]);
 
@@ -286,6 +288,20 @@ static void test_strerror(void)
         for (size_t j = 0; j < i; j++)
             CU_ASSERT_STRING_NOT_EQUAL(pwc_strerror(named[i]), pwc_strerror(named[j]));
     }
+    /* Errors of several calls: the text names what each of the calls may mean. */
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-ENOENT), "daemon"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-ENOENT), "name"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-ENOENT), "request"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EBUSY), "prepared"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EBUSY), "in use"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EBUSY), "atomic"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EADDRINUSE), "rank"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EADDRINUSE), "name"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EADDRINUSE), "offload"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EALREADY), "cancelled"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EPERM), "program"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-ESTALE), "home"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-ENOTSUP), "open job"));
     CU_ASSERT_STRING_EQUAL(pwc_strerror(-EXDEV), strerrordesc_np(EXDEV));
     CU_ASSERT_STRING_EQUAL(pwc_strerror(-99999), "unknown error");
     CU_ASSERT_STRING_EQUAL(pwc_strerror(INT_MIN), "unknown error");
