@@ -84,8 +84,9 @@ static int connect_to(const char *path, int seconds, const struct reason *reason
         return fd;
     close(fd);
     snprintf(reason->why, reason->size,
-             "%s is served by user %d, neither this user nor root: --socket names another", path,
-             (int)owner);
+             "%s is served by user %d, neither this user nor root nor the one in its name: "
+             "--socket names another",
+             path, (int)owner);
     return -EACCES;
 }
 

@@ -40,7 +40,9 @@ static int check_owner(int fd, const char *path, char *why, size_t why_size)
 
     if (job_socket_trusted(path, owner))
         return 0;
-    snprintf(why, why_size, "%s is served by user %d, neither this user nor root: set PWC_SOCKET",
+    snprintf(why, why_size,
+             "%s is served by user %d, neither this user nor root nor the one in its name: set "
+             "PWC_SOCKET",
              path, (int)owner);
     return -EACCES;
 }

@@ -124,10 +124,12 @@ static void test_foreign_daemon(void)
     static const struct {
         const char *name, *words[3], *said;
     } rows[] = {
-        {"@pwcd-test/%d", {"status"}, "served by user 65534, neither this user nor root"},
+        {"@pwcd-test/%d",
+         {"status"},
+         "user 65534, neither this user nor root nor the one in its name"},
         {"@pwcd/0/%d",
          {"trace", "--out=/dev/null"},
-         "served by user 65534, neither this user nor root"},
+         "user 65534, neither this user nor root nor the one in its name"},
         {"@pwcd-test/%d", {"top", "--batch", "--count=1"}, "Permission denied"},
         {"@pwcd/65534/%d", {"status"}, "the daemon closed the connection"},
     };
