@@ -58,9 +58,10 @@ PWC_API int pwc_counter_read(pwc_ctx *ctx, enum pwc_counter which, uint64_t *out
  * waits for ever, 0 looks once. After the call the data of all counted operations is visible.
  *
  * Polls for about 200 us, yielding the processor, then sleeps. Each counted operation wakes the
- * call at once. Meanwhile handlers of active messages run. Events stay for later probes; remote
- * events that would fill their ring are kept, up to 1 MiB, as pwc_flush does, and so are local
- * events as in pwc_counter_read. A daemon that dies is noticed within a second.
+ * call at once. Meanwhile handlers of active messages run. Events of the kinds of pwc_set_handler
+ * go to its function. Other events stay for later probes; remote events that would fill their ring
+ * are kept, up to 1 MiB, as pwc_flush does, and so are local events as in pwc_counter_read. A
+ * daemon that dies is noticed within a second.
  *
  * -EINVAL: no such counter; -EDEADLK: in a handler; -ENOBUFS: too many events are kept, probe
  * first; -ENOMEM: as pwc_probe; -ESHUTDOWN, -EPROTO: the session is over.

@@ -633,8 +633,9 @@ typedef void (*pwc_event_handler)(pwc_ctx *ctx, const struct pwc_event *event, v
 
 /*
  * From now on events of these kinds go to `handler` while a call of this context waits: pwc_flush,
- * pwc_unbind, pwc_put_wait, an operation with PWC_WAIT, waits for requests and words, pwc_test,
- * pwc_barrier, pwc_exchange, and pwc_wait (for kinds that it does not ask for). So the events
+ * pwc_unbind, pwc_put_wait, pwc_get_wait, an operation with PWC_WAIT, waits for requests, words and
+ * counters, pwc_test, pwc_barrier, pwc_exchange, pwc_bind_all, pwc_window_create, pwc_window_free,
+ * pwc_team_free, and pwc_wait and pwc_yield (for kinds that they do not ask for). So the events
  * neither fill the rings nor have to be kept, and only other kinds can cause -ENOBUFS. pwc_probe
  * and pwc_wait return the kinds that they ask for as before; pwc_finalize drops events. `kinds`: as
  * of pwc_probe, 0 for PWC_LOCAL | PWC_REMOTE, without PWC_MESSAGE, since messages have handlers of

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "clientlib/attach/context.h"
+#include "pwc/counter.h"
 #include "pwc/signal.h"
 #include "shm_ring/doorbell.h"
 #include "tests/clientlib/daemon/two_contexts.h"
@@ -57,6 +58,13 @@ static int by_put(struct two *t)
     return pwc_put_wait(t->to_b, 8, "2", 1, none, PWC_NO_RCE);
 }
 
+static int by_get(struct two *t)
+{
+    uint8_t byte;
+
+    return pwc_get_wait(t->to_b, 8, &byte, 1, none, PWC_NO_RCE);
+}
+
 static int by_barrier(struct two *t)
 {
     int rc = pwc_flush(t->a, PWC_ANY, WAIT_MS);
@@ -64,7 +72,7 @@ static int by_barrier(struct two *t)
     return rc < 0 ? rc : pwc_barrier(t->a);
 }
 
-static wait_somehow *const ways[] = {by_flush, by_flush_of_one, by_put, by_barrier};
+static wait_somehow *const ways[] = {by_flush, by_flush_of_one, by_put, by_get, by_barrier};
 
 static void take_by_each(bool pairs)
 {
@@ -80,7 +88,7 @@ static void take_by_each(bool pairs)
         CU_ASSERT_EQUAL(ways[i](t), 0);
         if (taken.count == 0) /* the call did not have to wait, so the event stays for a probe */
             CU_ASSERT_EQUAL_FATAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 1);
-        CU_ASSERT_TRUE(pairs || ways[i] != by_put || taken.count == 1);
+        CU_ASSERT_TRUE(pairs || (ways[i] != by_put && ways[i] != by_get) || taken.count == 1);
         CU_ASSERT_TRUE(taken.count == 0 || (taken.count == 1 && taken.last == 5));
         CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 0);
         two_free(t);
@@ -114,6 +122,21 @@ static void test_wait(void)
     CU_ASSERT_EQUAL(put_id(t, 3), 0);
     CU_ASSERT_EQUAL(pwc_wait(t->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.id, 3);
+    two_free(t);
+}
+
+/* A wait for a counter gives events to the function. */
+static void test_counter_wait(void)
+{
+    struct two *t = two_new(false);
+    struct taken taken = {.t = t};
+
+    CU_ASSERT_EQUAL(pwc_set_handler(t->a, 0, take, &taken), 0);
+    CU_ASSERT_EQUAL(put_id(t, 1), 0);
+    for (unsigned i = 0; i < WAIT_MS && taken.count == 0; i++)
+        CU_ASSERT_EQUAL(pwc_counter_wait(t->a, PWC_COUNT_ENDED, UINT64_MAX, 1), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(taken.count, 1);
+    CU_ASSERT_EQUAL(taken.last, 1);
     two_free(t);
 }
 
@@ -283,6 +306,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"calls that wait", test_waiting_calls},
         {"a wait for other kinds", test_wait},
+        {"waits for a counter", test_counter_wait},
         {"a wait for one peer sleeps", test_wait_sleeps},
         {"a wait for a word", test_word},
         {"a descriptor", test_descriptor},
