@@ -175,7 +175,7 @@ static int open_auth(struct control *control, char *why, size_t why_size)
     if (rc < 0)
         snprintf(why, why_size,
                  "%u nodes need a secret that they share, or MUNGE (%s): give --secret FILE (mode "
-                 "0600, 32 bytes or more, the same on all nodes) or PWCD_SECRET, or start munged",
+                 "0600, 32 to 4096 bytes, the same on all nodes) or PWCD_SECRET, or start munged",
                  self->nodes, munge);
     return rc;
 }

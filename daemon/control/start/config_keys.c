@@ -34,7 +34,7 @@ static const struct config_key keys[] = {
      .zero = "16384 and the job's number modulo 16384; with PMIx any free port",
      .help = "control port of a job's daemons (--job)"},
     {"secret", CONFIG_STRING, FIELD(secret), .what = "FILE",
-     .help = "with the secret that all nodes share: ours, mode 0600, 32 bytes or more; needed with "
+     .help = "with the secret that all nodes share: ours, mode 0600, 32 to 4096 bytes; needed with "
              "two nodes or more where MUNGE does not run"},
     {"auth", CONFIG_CHOICE, FIELD(auth), .choices = "auto|munge|secret",
      .help = "how daemons authenticate each other; auto: by the secret where one is given, else by "

@@ -15,7 +15,7 @@
  * is shorter than SECRET_FILE_MIN or longer than SECRET_FILE_MAX. */
 int secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
 
-/* Hashes a text (PWCD_SECRET) of 32 characters or more. -EINVAL: it is shorter. */
+/* Hashes a text (PWCD_SECRET) of 32 to 4096 characters. -EINVAL: it is shorter or longer. */
 int secret_from_text(const char *text, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
 
 #endif
