@@ -128,7 +128,8 @@ PWC_API int pwc_am_long(pwc_remote *dst, uint64_t off, const struct pwc_am_send 
  * replies may be submitted on this context: puts, gets, requests, pwc_flush of one peer and
  * pwc_unbind give -EBUSY. PWC_WAIT is refused. Errors as for pwc_am_medium. Errors of
  * pwc_am_commit, which may be tried again: -EINVAL: nothing is prepared, or no such index;
- * -EMSGSIZE: longer than prepared; -ESHUTDOWN, -EPROTO: the session is over.
+ * -EMSGSIZE: longer than prepared; -ESHUTDOWN, -EPROTO: the session is over. pwc_am_cancel gives
+ * -EINVAL where nothing is prepared.
  */
 PWC_API int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, unsigned flags,
                            void **payload);

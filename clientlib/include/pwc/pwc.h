@@ -304,9 +304,10 @@ PWC_API int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, 
 
 /*
  * Ends a context, with its remotes, requests and events. Operations still in flight are given up:
- * pwc_flush first to avoid that. Blocks; always frees, and returns 0. Where the daemon does not
- * answer within the client's timeout, it frees its side of the context later, at the latest when
- * the client ends.
+ * pwc_flush first to avoid that. Blocks; always frees, and returns 0, except inside a handler
+ * (-EDEADLK) and in a child made by fork (-EOWNERDEAD), where nothing changes. Where the daemon
+ * does not answer within the client's timeout, it frees its side of the context later, at the
+ * latest when the client ends.
  */
 PWC_API int pwc_ctx_destroy(pwc_ctx *ctx);
 PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* the context itself, as its peers name it */

@@ -116,7 +116,8 @@ PWC_API int pwc_wait_all(pwc_request *const *requests, size_t n, int timeout_ms)
 /*
  * Starts a persistent request that is not under way. Never blocks. -EBUSY: it is under way;
  * -EINVAL: it is a plain one; -EAGAIN: there is no room for its local event, take some first;
- * -ENOMEM; -ESHUTDOWN, -EPROTO: the session is over.
+ * -ENOMEM; -ESHUTDOWN, -EPROTO: the session is over. For the request of a collective also the
+ * errors of its call (pwc/collective.h), after which the request is idle.
  */
 PWC_API int pwc_start(pwc_request *request);
 
