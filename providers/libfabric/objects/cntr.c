@@ -149,12 +149,14 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
     struct cntr *cntr = cntr_of(fid);
 
     atomic_store(&cntr->failed, value);
+    atomic_store(&cntr->known_failed, value);
+    atomic_store(&cntr->refused_failed, value);
     members_wake(cntr->members);
     return 0;
 }
 
-/* 0: the counter has reached the threshold; -FI_EAVAIL: more than `failed` operations have failed;
- * -FI_EAGAIN. */
+/* 0: the counter has reached the threshold; -FI_EAVAIL: the number of failures is not
+ * `failed`; -FI_EAGAIN. */
 static int look(struct cntr *cntr, uint64_t threshold, uint64_t failed)
 {
     if (value_of(cntr) >= threshold)
@@ -185,7 +187,8 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
     struct cntr *cntr = cntr_of(fid);
     int64_t end = timeout < 0 ? INT64_MAX : members_now() + timeout;
-    uint64_t failed = atomic_load(&cntr->failed);
+    /* Also failures from before the call end the wait: those of calls that submit, too. */
+    uint64_t failed = atomic_load(&cntr->known_failed);
 
     for (;;) {
         int progressed = progress(cntr);
@@ -209,12 +212,14 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
 int cntr_trywait(struct cntr *cntr)
 {
-    uint64_t known;
+    uint64_t failed;
 
     if (!members_quiet(cntr->members) || value_of(cntr) != atomic_load(&cntr->read))
         return -FI_EAGAIN;
-    known = atomic_load(&cntr->known_failed);
-    return know_failures(cntr) == known ? 0 : -FI_EAGAIN;
+    failed = atomic_load(&cntr->failed);
+    if (failed == atomic_load(&cntr->known_failed))
+        return 0;
+    return atomic_exchange(&cntr->refused_failed, failed) == failed ? 0 : -FI_EAGAIN;
 }
 
 static int cntr_control(struct fid *fid, int command, void *argument)

@@ -22,9 +22,11 @@ struct cntr {
     /* The value that the application knows: of its last fi_cntr_read, or the threshold of its last
      * fi_cntr_wait. */
     _Atomic uint64_t read;
-    /* The failures that the application knows of: from fi_cntr_readerr, from -FI_EAVAIL of
-     * fi_cntr_wait, or because fi_trywait has refused a wait for them. */
+    /* The failures that the application knows of: from fi_cntr_readerr, fi_cntr_seterr, or
+     * -FI_EAVAIL of fi_cntr_wait. */
     _Atomic uint64_t known_failed;
+    /* The failures for which fi_trywait has refused a wait last. */
+    _Atomic uint64_t refused_failed;
     /* Arrivals that do not count: those before it was bound, or before fi_cntr_set. */
     _Atomic uint64_t arrived_before;
 };
