@@ -7,10 +7,12 @@
  *     test_polling PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
 #include <dlfcn.h>
+#include <pwc/atomic.h>
 #include <pwc/pwc.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "tests/count.h"
 #include "tests/providers/both.h"
 
 static unsigned yields;
@@ -184,13 +186,30 @@ static bool trying_ends(struct side sides[2], int64_t end)
     return true;
 }
 
+/* A call of several parts, which finds no room for a later part, waits for the daemon. */
+static bool fetching_ends(struct side sides[2], int64_t end)
+{
+    static uint64_t words[PWC_FETCH_MAX];
+
+    while (fi_cntr_readerr(sides[0].reads) == 0) {
+        (void)fi_fetch_atomic(sides[0].ep, words, PWC_FETCH_MAX, NULL, words, NULL, sides[0].peer,
+                              side_address(&sides[1], 0), side_key(&sides[1]), FI_UINT64, FI_SUM,
+                              NULL);
+        if (side_now() > end)
+            return false;
+    }
+    return true;
+}
+
 /* A program that polls notices within seconds that its daemon has died, however it polls. */
 static void test_killed(void)
 {
     static bool (*const loops[])(struct side sides[2], int64_t end) = {reading_ends, counting_ends,
-                                                                       trying_ends};
+                                                                       trying_ends, fetching_ends};
+    /* Fetches on one node need no daemon. */
+    const unsigned count = both_cluster.options.nodes == 1 ? COUNT(loops) - 1 : COUNT(loops);
 
-    for (int i = 0; i < 6; i++) {
+    for (unsigned i = 0; i < 2 * count; i++) {
         const struct side_options options =
             polling_as(i % 2 == 0 ? FI_THREAD_DOMAIN : FI_THREAD_SAFE);
         struct side sides[2];

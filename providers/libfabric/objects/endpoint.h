@@ -77,6 +77,9 @@ bool endpoint_take_submitted(struct endpoint *endpoint);
 /* After so many looks or refused calls in a row: yields the processor (pwc_yield). If threads share
  * the endpoint, yields outside its lock. */
 void endpoint_yield(struct endpoint *endpoint, unsigned looks);
+/* As endpoint_yield, for a caller that holds the lock and keeps it: it also looks once a second
+ * whether the daemon lives. */
+void endpoint_yield_held(struct endpoint *endpoint, unsigned looks);
 
 /* Looks once a second whether the daemon lives, which endpoint_progress does not; if not, the next
  * endpoint_progress returns the error. For a program that polls and shares the endpoint. */

@@ -151,8 +151,7 @@ bool endpoint_take_submitted(struct endpoint *endpoint)
            atomic_exchange_explicit(&endpoint->submitted, false, memory_order_relaxed);
 }
 
-/* The caller holds the lock. */
-static void yield_held(struct endpoint *endpoint, unsigned looks)
+void endpoint_yield_held(struct endpoint *endpoint, unsigned looks)
 {
     (void)pwc_yield(endpoint->ctx, kinds_of(endpoint) | PWC_MESSAGE, looks);
 }
@@ -160,7 +159,7 @@ static void yield_held(struct endpoint *endpoint, unsigned looks)
 void endpoint_yield(struct endpoint *endpoint, unsigned looks)
 {
     if (!endpoint->lock.used)
-        yield_held(endpoint, looks);
+        endpoint_yield_held(endpoint, looks);
     else if (looks > 1) {
         endpoint_watch(endpoint);
         sched_yield();
@@ -175,7 +174,7 @@ void endpoint_watch(struct endpoint *endpoint)
         return;
     atomic_store_explicit(&endpoint->watched, now, memory_order_relaxed);
     lock_take(&endpoint->lock);
-    yield_held(endpoint, WATCH_LOOKS);
+    endpoint_yield_held(endpoint, WATCH_LOOKS);
     lock_give(&endpoint->lock);
 }
 

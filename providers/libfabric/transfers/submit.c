@@ -102,14 +102,17 @@ int submit_parts(struct submission *submission, size_t count,
     struct operation *operation = submission->operation;
 
     for (size_t i = 0; i < count; i++) {
+        unsigned looks = 0;
         int rc;
 
         if (i > 0)
             operation->parts++;
-        while ((rc = one(submission, call, i)) == -EAGAIN && i > 0)
+        while ((rc = one(submission, call, i)) == -EAGAIN && i > 0) {
             /* At the end of the session all operations have ended, this one too. */
             if (endpoint_progress_held(submission->endpoint) < 0)
                 return 0;
+            endpoint_yield_held(submission->endpoint, ++looks);
+        }
         if (rc < 0 && i == 0)
             return rc;
         if (rc < 0) {
