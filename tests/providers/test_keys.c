@@ -592,6 +592,34 @@ static void test_close_beside(void)
     both_close(sides);
 }
 
+/* After the death of the daemon a close waits no longer for a write that was under way. */
+static void test_close_killed(void)
+{
+    static const enum fi_threading threadings[] = {FI_THREAD_DOMAIN, FI_THREAD_SAFE};
+
+    for (int i = 0; i < 2 && both_cluster.options.nodes > 1; i++) {
+        const struct side_options options = {
+            .key = OTHER, .format = FI_CQ_FORMAT_TAGGED, .threading = threadings[i]};
+        struct side sides[2];
+        struct fi_cq_tagged_entry entry;
+        int64_t begin;
+
+        both_open(sides, &options);
+        CU_ASSERT_EQUAL_FATAL(both_write(sides, "one", 4, 0, OTHER, NULL), 0);
+        CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+        stop_daemon(1);
+        CU_ASSERT_EQUAL(fi_write(sides[0].ep, "two", 4, NULL, sides[0].peer, 0, OTHER, NULL), 0);
+        cluster_kill(&both_cluster, 0);
+        begin = side_now();
+        CU_ASSERT_EQUAL(fi_close(&sides[0].mr->fid), 0);
+        CU_ASSERT(side_now() - begin < SIDE_WAIT_MS / 4);
+        sides[0].mr = NULL;
+        resume_daemon(1);
+        both_close(sides);
+        CU_ASSERT_EQUAL_FATAL(cluster_restart(&both_cluster, 0), 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
@@ -609,6 +637,7 @@ int main(int argc, char **argv)
         {"close while operations are under way", test_close_under_way},
         {"close while a key is looked up again", test_close_renewed},
         {"close beside other threads", test_close_beside},
+        {"close after the daemon's death", test_close_killed},
         CU_TEST_INFO_NULL,
     };
 

@@ -165,8 +165,10 @@ int members_flush(struct members *members, int ms)
 
     mark_operations(members);
     while ((rc = flush_once(members)) < 0 && members_now() < end)
-        if (members->lock.used)
+        if (members->lock.used) {
+            members_watch(members);
             endpoint_nap(1);
+        }
     return rc;
 }
 
