@@ -189,13 +189,6 @@ static bool have_submitted(struct members *members)
     return submitted;
 }
 
-/* The only endpoint, whose context this thread may call without a lock. NULL: there are several, or
- * threads share it, and another thread may close it meanwhile. */
-static struct endpoint *only_endpoint(struct members *members)
-{
-    return members->lock.used ? NULL : members_single(members);
-}
-
 void members_watch(struct members *members)
 {
     lock_take(&members->lock);
@@ -206,7 +199,7 @@ void members_watch(struct members *members)
 
 void members_yield(struct members *members)
 {
-    struct endpoint *single = only_endpoint(members);
+    struct endpoint *single = members_single(members);
     unsigned vain = 1;
 
     if (!have_submitted(members))
@@ -270,14 +263,14 @@ bool members_quiet(struct members *members)
 
 bool members_arm(struct members *members)
 {
-    if (only_endpoint(members) || members_descriptor(members) < 0)
+    if (members_single(members) || members_descriptor(members) < 0)
         return true;
     return members_quiet(members);
 }
 
 void members_sleep(struct members *members, int ms)
 {
-    struct endpoint *single = only_endpoint(members);
+    struct endpoint *single = members_single(members);
     struct pollfd pollfd = {.events = POLLIN};
 
     if (ms < 0 || ms > SLICE_MS)
@@ -311,12 +304,7 @@ void members_wake(struct members *members)
 
 struct endpoint *members_single(struct members *members)
 {
-    struct endpoint *single;
-
-    lock_take(&members->lock);
-    single = members->count == 1 ? members->list[0] : NULL;
-    lock_give(&members->lock);
-    return single;
+    return !members->lock.used && members->count == 1 ? members->list[0] : NULL;
 }
 
 uint64_t members_sum(struct members *members, uint64_t (*each)(struct endpoint *endpoint))

@@ -60,7 +60,8 @@ bool members_asleep(struct members *members);
 int members_descriptor(struct members *members);
 bool members_quiet(struct members *members);
 
-/* The only endpoint, or NULL where there are none or several. */
+/* The only endpoint, whose context this thread may call without a lock. NULL: there are none or
+ * several, or threads share them, so that another thread may close the endpoint meanwhile. */
 struct endpoint *members_single(struct members *members);
 
 /* Calls `each` for all endpoints. Returns the sum of the results and of all values that

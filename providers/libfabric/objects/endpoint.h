@@ -96,7 +96,7 @@ int endpoint_descriptor(struct endpoint *endpoint);
 uint64_t endpoint_arrived(struct endpoint *endpoint);
 
 /* Waits until `threshold` operations of peers have been placed, for `ms` milliseconds at most. May
- * return early. */
+ * return early. Takes no lock: only where no other thread shares the endpoint. */
 void endpoint_wait_arrived(struct endpoint *endpoint, uint64_t threshold, int ms);
 
 /* Sleeps for a short time, where nothing would wake this thread. */

@@ -214,11 +214,9 @@ uint64_t endpoint_arrived(struct endpoint *endpoint)
 
 void endpoint_wait_arrived(struct endpoint *endpoint, uint64_t threshold, int ms)
 {
-    int rc = -EBUSY;
-
-    if (!endpoint->lock.used)
-        rc = pwc_counter_wait(endpoint->ctx, PWC_COUNT_ARRIVED, threshold,
+    int rc = pwc_counter_wait(endpoint->ctx, PWC_COUNT_ARRIVED, threshold,
                               ms < 0 || ms > SLICE_MS ? SLICE_MS : ms);
+
     if (rc < 0 && rc != -ETIMEDOUT)
         endpoint_nap(ms);
 }
