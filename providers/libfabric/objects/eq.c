@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "providers/libfabric/members/members.h"
 #include "providers/libfabric/refuse.h"
 
 struct eq_event {
@@ -28,6 +29,7 @@ int eq_add(struct eq *eq, uint32_t event, const void *data, size_t length)
 {
     struct eq_event *e = malloc(sizeof(*e) + length);
     uint64_t one = 1;
+    int rc;
 
     if (!e)
         return -FI_ENOMEM;
@@ -38,8 +40,9 @@ int eq_add(struct eq *eq, uint32_t event, const void *data, size_t length)
     lock_take(&eq->lock);
     *eq->last = e;
     eq->last = &e->next;
+    rc = write(eq->fd, &one, sizeof(one)) == sizeof(one) ? 0 : -errno;
     lock_give(&eq->lock);
-    return write(eq->fd, &one, sizeof(one)) == sizeof(one) ? 0 : -errno;
+    return rc;
 }
 
 static void take_first(struct eq *eq)
@@ -94,13 +97,18 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
                         uint64_t flags)
 {
     struct pollfd pollfd = {.fd = eq_of(fid)->fd, .events = POLLIN};
-    ssize_t rc = eq_read(fid, event, buf, len, flags);
+    int64_t end = timeout < 0 ? INT64_MAX : members_now() + timeout;
 
-    if (rc != -FI_EAGAIN)
-        return rc;
-    if (poll(&pollfd, 1, timeout) < 0)
-        return -errno;
-    return eq_read(fid, event, buf, len, flags);
+    /* Another thread may take the event that has ended the sleep. */
+    for (;;) {
+        ssize_t rc = eq_read(fid, event, buf, len, flags);
+        int64_t left = end - members_now();
+
+        if (rc != -FI_EAGAIN || left <= 0)
+            return rc;
+        if (poll(&pollfd, 1, left > INT32_MAX ? -1 : (int)left) < 0)
+            return -errno;
+    }
 }
 
 static const char *eq_strerror(struct fid_eq *fid, int error, const void *data, char *buf,

@@ -14,7 +14,7 @@ struct eq {
     struct fid_eq fid;
     struct fabric *fabric;
     struct lock lock;
-    int fd; /* an eventfd: readable while an event is there */
+    int fd; /* an eventfd: readable while an event is there; the lock guards its writes and reads */
     struct eq_event *first, **last;
 };
 
