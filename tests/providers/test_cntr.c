@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
+#include "tests/count.h"
 #include "tests/providers/both.h"
 
 #define WRITES 200u
@@ -80,6 +81,35 @@ static void test_closed_endpoint(void)
     CU_ASSERT_EQUAL(fi_close(&sides[1].ep->fid), 0);
     sides[1].ep = NULL;
     CU_ASSERT_EQUAL(fi_cntr_read(sides[1].arrived), 1);
+    both_close(sides);
+}
+
+/* A write of several pieces arrives once: of short ones in any memory, and of long ones in a
+ * region. Long ones elsewhere arrive, too. */
+static void test_pieces(void)
+{
+    const struct side_options options = counting_as(FI_THREAD_DOMAIN);
+    struct side sides[2];
+    static char text[3] = "abc", elsewhere[16384];
+    struct iovec middles[] = {{text + 1, 1}, {NULL, 16384}, {elsewhere, sizeof(elsewhere)}};
+
+    both_open(sides, &options);
+    middles[1].iov_base = sides[0].memory;
+    for (uint64_t i = 0; i < COUNT(middles); i++) {
+        const struct iovec pieces[] = {{text, 1}, middles[i], {text + 2, 1}};
+
+        memset(sides[1].memory, 0, SIDE_BYTES);
+        CU_ASSERT_EQUAL_FATAL(
+            SIDE_REPEAT(&sides[0], NULL,
+                        fi_writev(sides[0].ep, pieces, NULL, COUNT(pieces), sides[0].peer,
+                                  side_address(&sides[1], 0), side_key(&sides[1]), NULL)),
+            0);
+        CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].writes, i + 1, SIDE_WAIT_MS), 0);
+        if (middles[i].iov_base != elsewhere)
+            CU_ASSERT_EQUAL(fi_cntr_read(sides[1].arrived), i + 1);
+        CU_ASSERT_EQUAL(sides[1].memory[0], 'a');
+        CU_ASSERT_EQUAL(sides[1].memory[1 + middles[i].iov_len], 'c');
+    }
     both_close(sides);
 }
 
@@ -339,12 +369,19 @@ static void test_no_descriptor(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
-        {"arrivals", test_arrivals},    {"reads", test_reads},
-        {"failures", test_failures},    {"dead peer", test_dead_peer},
-        {"set and add", test_set},      {"closed endpoint", test_closed_endpoint},
-        {"refused", test_refused},      {"bound later", test_bound_later},
-        {"trywait", test_trywait},      {"no descriptor for arrivals", test_no_descriptor},
-        {"killed daemon", test_killed}, CU_TEST_INFO_NULL,
+        {"arrivals", test_arrivals},
+        {"pieces", test_pieces},
+        {"reads", test_reads},
+        {"failures", test_failures},
+        {"dead peer", test_dead_peer},
+        {"set and add", test_set},
+        {"closed endpoint", test_closed_endpoint},
+        {"refused", test_refused},
+        {"bound later", test_bound_later},
+        {"trywait", test_trywait},
+        {"no descriptor for arrivals", test_no_descriptor},
+        {"killed daemon", test_killed},
+        CU_TEST_INFO_NULL,
     };
 
     return both_main(argc, argv, "provider, counters", tests);

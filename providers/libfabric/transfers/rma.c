@@ -5,6 +5,7 @@
 #include "providers/libfabric/transfers/rma.h"
 
 #include <errno.h>
+#include <pwc/vector.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,7 +113,31 @@ static int own_pieces(struct submission *s, struct fi_msg_rma *message, struct i
     return 0;
 }
 
+/* Puts all pieces as one operation, which arrives once. -EFAULT, -E2BIG: libpwc takes each piece
+ * only alone. */
+static int write_together(struct submission *s, const struct transfer *t)
+{
+    const struct fi_msg_rma *message = t->message;
+    struct part_end end = submit_part_end(t->flags, message->data, 0, true);
+    struct pwc_piece pieces[INFO_IOV_LIMIT];
+
+    for (size_t i = 0; i < message->iov_count; i++)
+        pieces[i] = (struct pwc_piece){.off = offset_of(s, t, i),
+                                       .local = message->msg_iov[i].iov_base,
+                                       .len = message->msg_iov[i].iov_len};
+    return pwc_putv(s->remote->handle, pieces, message->iov_count, operation_id(s->operation),
+                    end.rid, end.flags);
+}
+
 typedef int (*piece_function)(struct submission *submission, const void *call, size_t index);
+
+static int submit_pieces(struct submission *s, const struct transfer *t, piece_function piece)
+{
+    size_t count = t->message->iov_count;
+    int rc = count > 1 && piece == write_piece ? write_together(s, t) : -EFAULT;
+
+    return rc == -EFAULT || rc == -E2BIG ? submit_parts(s, count, piece, t) : rc;
+}
 
 static ssize_t transfer(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t class_flags,
                         uint64_t flags, bool injected, piece_function piece)
@@ -146,7 +171,7 @@ static ssize_t transfer(struct fid_ep *ep, const struct fi_msg_rma *message, uin
     if (inject)
         rc = own_pieces(&submission, &plain, &copy);
     if (rc >= 0)
-        rc = submit_parts(&submission, plain.iov_count, piece, &t);
+        rc = submit_pieces(&submission, &t, piece);
     if (rc == 0)
         note_again(submission.operation, &t, inject);
     return submit_finish(&submission, (int)rc);
