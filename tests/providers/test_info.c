@@ -65,6 +65,7 @@ enum wrong {
     CONNECTED,
     DATAGRAMS,
     PROGRESS,
+    PROGRESS_OF_ALL,
     ORDER,
     INJECT,
     SHARED,
@@ -86,6 +87,9 @@ static void make_wrong(struct fi_info *hints, enum wrong wrong)
         break;
     case PROGRESS:
         hints->caps = FI_MSG;
+        hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+        break;
+    case PROGRESS_OF_ALL: /* no capabilities ask for all, also for messages */
         hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
         break;
     case ORDER:

@@ -116,16 +116,6 @@ static bool format_met(uint32_t asked)
     return asked == FI_FORMAT_UNSPEC || asked == ADDRESS_FORMAT;
 }
 
-static bool hints_met(const struct fi_info *hints)
-{
-    if (!hints)
-        return true;
-    return (hints->caps & ~INFO_CAPS) == 0 && format_met(hints->addr_format) &&
-           fabric_met(hints->fabric_attr) && domain_met(hints->domain_attr, hints->caps) &&
-           endpoint_met(hints->ep_attr) && transmit_met(hints->tx_attr) &&
-           receive_met(hints->rx_attr);
-}
-
 /* Returns the capabilities to be given for those that are asked for: a primary capability without a
  * direction gets all directions. */
 static uint64_t caps_for(const struct fi_info *hints)
@@ -141,6 +131,18 @@ static uint64_t caps_for(const struct fi_info *hints)
         (caps & (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)) == 0)
         directions |= FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
     return caps | directions | FI_LOCAL_COMM | FI_REMOTE_COMM;
+}
+
+static bool hints_met(const struct fi_info *hints)
+{
+    uint64_t given = caps_for(hints);
+
+    if (!hints)
+        return true;
+    return (hints->caps & ~INFO_CAPS) == 0 && format_met(hints->addr_format) &&
+           fabric_met(hints->fabric_attr) && domain_met(hints->domain_attr, given) &&
+           endpoint_met(hints->ep_attr) && transmit_met(hints->tx_attr) &&
+           receive_met(hints->rx_attr);
 }
 
 static void fill_endpoint(struct fi_info *info)
