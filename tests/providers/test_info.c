@@ -14,7 +14,8 @@
 #include "tests/count.h"
 #include "tests/providers/both.h"
 
-#define VERSION FI_VERSION(1, 14)
+#define VERSION     FI_VERSION(1, 14)
+#define MESSAGE_MAX 4096
 
 static int ask(struct fi_info *hints, struct fi_info **info)
 {
@@ -68,6 +69,8 @@ enum wrong {
     PROGRESS_OF_ALL,
     ORDER,
     INJECT,
+    LENGTH,
+    MESSAGE_LENGTH,
     SHARED,
     OTHER,
     WRONGS,
@@ -98,6 +101,13 @@ static void make_wrong(struct fi_info *hints, enum wrong wrong)
     case INJECT:
         hints->tx_attr->inject_size = 1 << 20;
         break;
+    case LENGTH:
+        hints->ep_attr->max_msg_size = ((size_t)1 << 30) + 1;
+        break;
+    case MESSAGE_LENGTH:
+        hints->caps = FI_MSG;
+        hints->ep_attr->max_msg_size = MESSAGE_MAX + 1;
+        break;
     case SHARED:
         hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
         break;
@@ -117,6 +127,34 @@ static void test_wrong_hints(void)
 
         make_wrong(hints, wrong);
         CU_ASSERT_EQUAL(ask(hints, &info), -FI_ENODATA);
+        fi_freeinfo(info);
+        fi_freeinfo(hints);
+    }
+}
+
+/* The longest transfer: of a program that only sends, its longest message. */
+static void test_lengths(void)
+{
+    static const struct {
+        uint64_t caps;
+        size_t longest;
+    } rows[] = {
+        {FI_MSG, MESSAGE_MAX},
+        {FI_MSG | FI_SEND, MESSAGE_MAX},
+        {FI_MSG | FI_RMA, (size_t)1 << 30},
+        {FI_RMA, (size_t)1 << 30},
+        {FI_ATOMIC, (size_t)1 << 30},
+        {0, (size_t)1 << 30},
+    };
+
+    side_choose(both_socket(0), NULL);
+    for (unsigned i = 0; i < COUNT(rows); i++) {
+        const struct side_options options = {.caps = rows[i].caps, .mr_mode = both_basic.mr_mode};
+        struct fi_info *hints = side_hints(&options), *info;
+
+        hints->ep_attr->max_msg_size = rows[i].longest;
+        CU_ASSERT_EQUAL_FATAL(ask(hints, &info), 0);
+        CU_ASSERT_EQUAL(info->ep_attr->max_msg_size, rows[i].longest);
         fi_freeinfo(info);
         fi_freeinfo(hints);
     }
@@ -207,9 +245,13 @@ static void test_node(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
-        {"OpenSHMEM", test_openshmem},   {"wrong hints", test_wrong_hints},
-        {"no daemon", test_no_daemon},   {"without hints", test_all},
-        {"node and service", test_node}, CU_TEST_INFO_NULL,
+        {"OpenSHMEM", test_openshmem},
+        {"wrong hints", test_wrong_hints},
+        {"lengths", test_lengths},
+        {"no daemon", test_no_daemon},
+        {"without hints", test_all},
+        {"node and service", test_node},
+        CU_TEST_INFO_NULL,
     };
 
     return both_main(argc, argv, "provider, info", tests);

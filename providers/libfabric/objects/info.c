@@ -80,13 +80,19 @@ static bool domain_met(const struct fi_domain_attr *asked, uint64_t caps)
            (asked->caps & ~(FI_LOCAL_COMM | FI_REMOTE_COMM)) == 0;
 }
 
-static bool endpoint_met(const struct fi_ep_attr *asked)
+/* Returns the longest transfer: where there are only messages, the longest message. */
+static size_t length_max(uint64_t caps)
+{
+    return caps & (FI_RMA | FI_ATOMIC) ? INFO_MESSAGE_MAX : INFO_INJECT_SIZE;
+}
+
+static bool endpoint_met(const struct fi_ep_attr *asked, uint64_t caps)
 {
     if (!asked)
         return true;
     return (asked->type == FI_EP_UNSPEC || asked->type == FI_EP_RDM) &&
            (asked->protocol == FI_PROTO_UNSPEC || asked->protocol == INFO_PROTOCOL) &&
-           asked->max_msg_size <= INFO_MESSAGE_MAX && asked->tx_ctx_cnt <= 1 &&
+           asked->max_msg_size <= length_max(caps) && asked->tx_ctx_cnt <= 1 &&
            asked->rx_ctx_cnt <= 1 && asked->auth_key_size == 0 && asked->max_order_raw_size == 0 &&
            asked->max_order_war_size == 0 && asked->max_order_waw_size == 0;
 }
@@ -141,7 +147,7 @@ static bool hints_met(const struct fi_info *hints)
         return true;
     return (hints->caps & ~INFO_CAPS) == 0 && format_met(hints->addr_format) &&
            fabric_met(hints->fabric_attr) && domain_met(hints->domain_attr, given) &&
-           endpoint_met(hints->ep_attr) && transmit_met(hints->tx_attr) &&
+           endpoint_met(hints->ep_attr, given) && transmit_met(hints->tx_attr) &&
            receive_met(hints->rx_attr);
 }
 
@@ -151,7 +157,7 @@ static void fill_endpoint(struct fi_info *info)
         .type = FI_EP_RDM,
         .protocol = INFO_PROTOCOL,
         .protocol_version = 1,
-        .max_msg_size = INFO_MESSAGE_MAX,
+        .max_msg_size = length_max(info->caps),
         .tx_ctx_cnt = 1,
         .rx_ctx_cnt = 1,
     };
