@@ -83,7 +83,7 @@ static void fill_slot(struct key_entry *slot, const struct key_entry *entry)
     slot->key = entry->key;
     slot->base = entry->base;
     slot->length = entry->length;
-    slot->reserved = 0;
+    slot->skip = entry->skip;
     slot->region = entry->region;
     __atomic_store_n(&slot->valid, 1, __ATOMIC_RELEASE);
 }

@@ -22,10 +22,10 @@
 /* An entry, which peers on any node read: a contract between all processes with this provider. */
 struct key_entry {
     uint64_t key;
-    uint64_t base; /* the address that offset 0 has for peers */
-    uint64_t length;
-    uint32_t valid; /* 1; 0 while the other words change */
-    uint32_t reserved;
+    uint64_t base;   /* the address that offset 0 of the region has for peers */
+    uint64_t length; /* of the region */
+    uint32_t valid;  /* 1; 0 while the other words change */
+    uint32_t skip;   /* bytes of the region before the range that peers may reach */
     struct pwc_key region;
 };
 

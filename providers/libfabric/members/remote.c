@@ -150,6 +150,7 @@ static void start_bind(struct endpoint *endpoint, struct remote *remote,
 
     remote->base = entry->base;
     remote->length = entry->length;
+    remote->skip = entry->skip;
     remote->state = REMOTE_BINDS;
     remote->pending.end = remote_bound;
     rc = pwc_bind_start(endpoint->ctx, remote->peer->address, &entry->region,
@@ -295,7 +296,7 @@ static int offset_of(const struct remote *remote, const struct fi_rma_iov *range
 {
     uint64_t offset = range->addr - remote->base;
 
-    if (offset > remote->length || range->len > remote->length - offset)
+    if (offset < remote->skip || offset > remote->length || range->len > remote->length - offset)
         return -ERANGE;
     *out = offset;
     return 0;

@@ -48,7 +48,7 @@ struct remote {
     bool waited; /* a call has waited for the key once */
     bool used;   /* an operation has been submitted since the entry was read */
     bool stale;  /* the next operation looks the key up again */
-    uint64_t key, base, length;
+    uint64_t key, base, length, skip;
     pwc_remote *handle;
     struct key_entry window[KEYS_WINDOW];
 };
