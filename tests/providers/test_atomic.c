@@ -4,6 +4,7 @@
  *
  *     test_atomic PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
+#include <errno.h>
 #include <string.h>
 #include "tests/providers/both.h"
 
@@ -268,6 +269,59 @@ static void test_unaligned(void)
     both_close(sides);
 }
 
+static int add_at(struct side sides[2], uint64_t address, uint64_t key)
+{
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry error;
+    uint64_t word = 1;
+    ssize_t rc = SIDE_REPEAT(&sides[0], &sides[1],
+                             fi_atomic(sides[0].ep, &word, 1, NULL, sides[0].peer, address, key,
+                                       FI_UINT64, FI_SUM, &word));
+
+    if (rc < 0)
+        return (int)-rc;
+    return side_entry(&sides[0], &sides[1], &entry) == 1 ? 0 : side_error(&sides[0], &error);
+}
+
+/* A range may begin anywhere: its words are those that are aligned in memory, and the bytes before
+ * it are not in it. With and without addresses of the owner. */
+static void test_unaligned_range(void)
+{
+    static const int modes[] = {FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
+                                FI_MR_ALLOCATED | FI_MR_PROV_KEY};
+
+    for (int i = 0; i < 2; i++) {
+        const struct side_options options = {.mr_mode = modes[i], .format = FI_CQ_FORMAT_TAGGED};
+        struct side sides[2];
+        struct fi_cq_err_entry error;
+        struct fid_mr *mr;
+        uint64_t start, key;
+
+        both_open(sides, &options);
+        CU_ASSERT_EQUAL_FATAL(fi_mr_reg(sides[1].domain, sides[1].memory + 4, 20,
+                                        FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr, NULL),
+                              0);
+        key = fi_mr_key(mr);
+        start = i == 0 ? side_address(&sides[1], 4) : 0;
+        CU_ASSERT_EQUAL(add_at(sides, start + 4, key), 0);
+        CU_ASSERT_EQUAL(*(uint64_t *)(sides[1].memory + 8), 1);
+        CU_ASSERT_EQUAL(add_at(sides, start + 12, key), 0);
+        CU_ASSERT_EQUAL(*(uint64_t *)(sides[1].memory + 16), 1);
+        CU_ASSERT_EQUAL(add_at(sides, start + 8, key), FI_EINVAL);
+        CU_ASSERT_EQUAL(add_at(sides, start - 4, key), ERANGE);
+        CU_ASSERT_EQUAL(add_at(sides, start + 20, key), ERANGE);
+        for (uint64_t at = start - 5; at != start; at++) {
+            CU_ASSERT_EQUAL(both_write(sides, "x", 1, at, key, NULL), 0);
+            CU_ASSERT_EQUAL(side_error(&sides[0], &error), ERANGE);
+        }
+        CU_ASSERT_EQUAL(*(uint64_t *)sides[1].memory, 0);
+        CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+        CU_ASSERT(fi_mr_reg(sides[1].domain, sides[1].memory + 4, SIZE_MAX, FI_REMOTE_WRITE, 0, 0,
+                            0, &mr, NULL) < 0);
+        both_close(sides);
+    }
+}
+
 #define ADDS 2000u
 
 /* Both sides add to one word many times: no addition is lost, and injected ones count. */
@@ -295,8 +349,13 @@ static void test_sum(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
-        {"writing", test_write},   {"fetching", test_fetch},      {"comparing", test_compare},
-        {"refused", test_refused}, {"unaligned", test_unaligned}, {"sum", test_sum},
+        {"writing", test_write},
+        {"fetching", test_fetch},
+        {"comparing", test_compare},
+        {"refused", test_refused},
+        {"unaligned", test_unaligned},
+        {"unaligned range", test_unaligned_range},
+        {"sum", test_sum},
         CU_TEST_INFO_NULL,
     };
 

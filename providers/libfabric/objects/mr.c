@@ -4,7 +4,9 @@
  */
 #include "providers/libfabric/objects/mr.h"
 
+#include <errno.h>
 #include <rdma/fi_errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include "providers/libfabric/members/client.h"
 #include "providers/libfabric/members/members.h"
@@ -22,6 +24,7 @@ struct mr {
 
 /* As long as calls of libpwc that block. */
 #define CLOSE_MS      30000
+#define WORD_BYTES    8 /* of the longest words that atomics change */
 #define REMOTE_ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 static unsigned rights_of(uint64_t access)
@@ -94,16 +97,25 @@ static struct fi_ops mr_fid_ops = {
     .ops_open = refuse_ops_open,
 };
 
+/* The bytes between a multiple of the longest word's size and the range: with them the region is
+ * aligned as the memory is, which libpwc's atomics need. */
+static uint32_t skip_of(const struct fi_mr_attr *attr)
+{
+    return (uintptr_t)attr->mr_iov->iov_base % WORD_BYTES;
+}
+
 static int make_key(struct mr *mr, const struct fi_mr_attr *attr)
 {
     struct domain *domain = mr->domain;
     uint64_t base = (uint64_t)(uintptr_t)attr->mr_iov->iov_base;
-    struct key_entry entry = {.key = attr->requested_key, .length = attr->mr_iov->iov_len};
+    uint32_t skip = skip_of(attr);
+    struct key_entry entry = {
+        .key = attr->requested_key, .length = skip + attr->mr_iov->iov_len, .skip = skip};
     int rc = pwc_region_key(mr->region, &entry.region);
 
     if (rc < 0)
         return rc;
-    entry.base = domain->virtual_bases ? base : attr->offset;
+    entry.base = (domain->virtual_bases ? base : attr->offset) - skip;
     rc = domain->own_keys ? keys_add_new(domain->keys, &entry) : keys_add(domain->keys, &entry);
     mr->fid.key = entry.key;
     mr->named = rc == 0;
@@ -112,9 +124,12 @@ static int make_key(struct mr *mr, const struct fi_mr_attr *attr)
 
 static int make_region(struct mr *mr, const struct fi_mr_attr *attr)
 {
-    int rc = client_share(mr->domain->client, attr->mr_iov->iov_base, attr->mr_iov->iov_len,
-                          rights_of(attr->access), &mr->region);
+    uint32_t skip = skip_of(attr);
+    int rc = -EINVAL;
 
+    if (attr->mr_iov->iov_len <= SIZE_MAX - skip)
+        rc = client_share(mr->domain->client, (char *)attr->mr_iov->iov_base - skip,
+                          skip + attr->mr_iov->iov_len, rights_of(attr->access), &mr->region);
     if (rc == 0) {
         rc = make_key(mr, attr);
         if (rc < 0)
