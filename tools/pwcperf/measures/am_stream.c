@@ -2,8 +2,10 @@
  * A flood of requests without reply, one way or both.
  *
  * As for puts, only one of every few messages asks for a local event (these are the marks), which
- * bounds how many are in flight. The clock stops when the target reports that it has handled the
- * last message. A side that waits always takes events meanwhile, so that both ways drain.
+ * bounds how many are in flight. The clock starts when the messages of the warm-up, which is
+ * rounded up to whole marks, have ended. The clock stops when the target reports that it has
+ * handled the last message. A side that waits always takes events meanwhile, so that both ways
+ * drain.
  *
  * With --check each message of a window has a slot of its own, and the next window waits until the
  * target reports that it has handled this window.
@@ -25,6 +27,7 @@ struct flood {
     bool check;
     uint64_t window;
     uint64_t marks;
+    uint64_t warmup; /* whole marks */
     uint64_t to_send, to_handle;
     uint64_t ended;           /* messages whose local event, or a later mark's, has come */
     uint64_t reported;        /* handled messages that we have reported */
@@ -68,7 +71,7 @@ static int take(struct flood *f, const struct pwc_event *event)
     if (event->kind != PWC_LOCAL || event->id != mark)
         return world_wrong(f->pair->world, "event %llu came where mark %llu was due",
                            (unsigned long long)event->id, (unsigned long long)mark);
-    if (mark >= f->plan->warmup)
+    if (mark >= f->warmup)
         samples_add(f->pair->samples, now_ns() - f->posted_ns[mark % f->window]);
     f->ended = mark + 1;
     return 0;
@@ -140,9 +143,12 @@ static int drive(struct flood *f, uint64_t *started)
     int rc = 0;
     progress_start(&progress, f->pair->world, "am_bw", f->to_send);
     for (uint64_t i = 0; rc == 0 && i < f->to_send; i++) {
-        if (i == f->plan->warmup)
+        while (rc == 0 && i == f->warmup && f->ended < i)
+            rc = step(f);
+        if (i == f->warmup)
             *started = now_ns();
-        rc = send_one(f, i);
+        if (rc == 0)
+            rc = send_one(f, i);
         progress_at(&progress, i);
     }
     while (rc == 0 && !is_over(f))
@@ -163,18 +169,16 @@ static void summarize(const struct flood *f, uint64_t elapsed_ns, struct result 
 int am_stream(struct pair *pair, const struct plan *plan)
 {
     const struct options *options = pair->world->options;
-    uint64_t total = plan->warmup + plan->iters, started = 0;
+    uint64_t started = 0;
     struct result result;
-    struct flood flood = {
-        .pair = pair,
-        .plan = plan,
-        .check = options->check,
-        .to_send = pair->initiates || options->both ? total : 0,
-        .to_handle = !pair->initiates || options->both ? total : 0,
-    };
+    struct flood flood = {.pair = pair, .plan = plan, .check = options->check};
     int rc = messages_open(&flood.messages, pair, plan->size, stream_slots(options, plan->size));
     flood.window = options->check ? flood.messages.slots : options_window(options, plan->size);
     flood.marks = flood.window >= 8 ? flood.window / 4 : 1;
+    flood.warmup = measure_rounded(plan->warmup, flood.marks);
+    uint64_t total = flood.warmup + plan->iters;
+    flood.to_send = pair->initiates || options->both ? total : 0;
+    flood.to_handle = !pair->initiates || options->both ? total : 0;
     if (rc == 0)
         rc = drive(&flood, &started);
     if (rc == 0 && pair->initiates)

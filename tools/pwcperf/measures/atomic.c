@@ -188,12 +188,6 @@ static int update(struct updates *u, uint64_t first, uint64_t last)
     return rc;
 }
 
-/* Rounds a count up to whole marks. */
-static uint64_t rounded(uint64_t count, uint64_t marks)
-{
-    return (count + marks - 1) / marks * marks;
-}
-
 static int stream(struct pair *pair, const struct plan *plan, bool fetch, uint64_t *total,
                   struct result *result)
 {
@@ -201,7 +195,8 @@ static int stream(struct pair *pair, const struct plan *plan, bool fetch, uint64
     struct updates u = {.pair = pair, .window = window, .fetch = fetch, .last = UINT64_MAX};
     int rc;
     u.marks = window >= 8 ? window / 4 : 1;
-    uint64_t warmup = rounded(plan->warmup, u.marks), count = rounded(plan->iters, u.marks);
+    uint64_t warmup = measure_rounded(plan->warmup, u.marks),
+             count = measure_rounded(plan->iters, u.marks);
     *total = warmup + count;
     rc = update(&u, 0, warmup);
     start = now_ns();

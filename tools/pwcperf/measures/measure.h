@@ -10,6 +10,12 @@ struct plan {
     uint64_t warmup, iters;
 };
 
+/* Rounds a count up to whole marks (one of so many operations has a local event). */
+static inline uint64_t measure_rounded(uint64_t count, uint64_t marks)
+{
+    return (count + marks - 1) / marks * marks;
+}
+
 /* The bytes that a test with this size needs in each half of a rank's region (pair.h). */
 size_t latency_half(const struct options *options, uint64_t size);
 size_t stream_half(const struct options *options, uint64_t size);

@@ -3,8 +3,9 @@
  *
  * Only one of every few puts asks for a local event (these are the marks), which bounds how many
  * are in flight: local events come in order, so a mark shows that all puts before it have ended.
- * The clock stops when the target reports that it has drained the last remote event. Remote events
- * carry the number of the put, which must be the next one.
+ * The clock starts when all puts of the warm-up have ended, and stops when the target reports that
+ * it has drained the last remote event. Remote events carry the number of the put, which must be
+ * the next one.
  *
  * With --check each put of a window has a slot of its own, and the next window waits until the
  * target has compared this one; so the figures are then those of a stream with pauses.
@@ -98,19 +99,36 @@ static int take_all_marks(struct stream *s, uint64_t total)
     return rc;
 }
 
+/* Waits until all puts before `end`, which is the next one, have ended. */
+static int await_ended(struct stream *s, uint64_t end)
+{
+    struct world *world = s->pair->world;
+    int rc = take_all_marks(s, end);
+    if (rc == 0 && (rc = pwc_flush(world->ctx, s->pair->peer, -1)) < 0)
+        rc = world_error(world, rc, "flushing");
+    return rc;
+}
+
 /* Waits until the target has compared all puts before `end`. */
 static int await_compared(struct stream *s, uint64_t end)
 {
     struct world *world = s->pair->world;
     int rc = 0;
     if (world->options->no_event) {
-        rc = take_all_marks(s, end);
-        if (rc == 0 && (rc = pwc_flush(world->ctx, s->pair->peer, -1)) < 0)
-            rc = world_error(world, rc, "flushing");
+        rc = await_ended(s, end);
         if (rc == 0)
             rc = world_notify(world, s->pair->remote, PLACED | end);
     }
     return rc < 0 ? rc : pair_expect(s->pair, PWC_REMOTE, COMPARED | end);
+}
+
+/* Begins the measured puts with `first`: no put is in flight, and the marks count from here. */
+static int begin_measured(struct stream *s, uint64_t first)
+{
+    int rc = await_ended(s, first);
+    s->ended = first;
+    s->next_mark = first + s->marks - 1;
+    return rc;
 }
 
 static int put_one(struct stream *s, uint64_t i)
@@ -143,9 +161,12 @@ static int drive_puts(struct stream *s, uint64_t total, uint64_t *started)
     int rc = 0;
     progress_start(&progress, s->pair->world, "puts", total);
     for (uint64_t i = 0; rc == 0 && i < total; i++) {
-        if (i == s->plan->warmup)
+        if (i == s->plan->warmup) {
+            rc = begin_measured(s, i);
             *started = now_ns();
-        rc = put_one(s, i);
+        }
+        if (rc == 0)
+            rc = put_one(s, i);
         progress_at(&progress, i);
     }
     if (rc == 0)
@@ -233,6 +254,15 @@ static int take_get(struct stream *s)
     return rc;
 }
 
+/* Takes the events of all gets before `end`. */
+static int take_gets(struct stream *s, uint64_t end)
+{
+    int rc = 0;
+    while (rc == 0 && s->ended < end)
+        rc = take_get(s);
+    return rc;
+}
+
 static int drive_gets(struct stream *s, uint64_t total, uint64_t *started)
 {
     struct progress progress;
@@ -240,9 +270,11 @@ static int drive_gets(struct stream *s, uint64_t total, uint64_t *started)
     int rc = 0;
     progress_start(&progress, s->pair->world, "gets", total);
     for (uint64_t i = 0; rc == 0 && i < total; i++) {
-        if (i == s->plan->warmup)
+        if (i == s->plan->warmup) {
+            rc = take_gets(s, i);
             *started = now_ns();
-        if (i - s->ended >= s->window)
+        }
+        if (rc == 0 && i - s->ended >= s->window)
             rc = take_get(s);
         s->posted_ns[i % s->window] = now_ns();
         size_t slot = i % s->slots * size;
@@ -252,8 +284,8 @@ static int drive_gets(struct stream *s, uint64_t total, uint64_t *started)
             rc = pair_get(s->pair, slot, slot, size, i);
         progress_at(&progress, i);
     }
-    while (rc == 0 && s->ended < total)
-        rc = take_get(s);
+    if (rc == 0)
+        rc = take_gets(s, total);
     progress_end(&progress);
     return rc;
 }
