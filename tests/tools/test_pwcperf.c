@@ -387,6 +387,7 @@ static void test_ids(void)
         {STRESS_OPERATION, 0, 0, 0},
         {STRESS_ENDED, 7, STRESS_OPS_MAX - 1, STRESS_SLICE - 1},
         {STRESS_COMPARED, 3, 12345, 678},
+        {STRESS_COMPARED, 3, STRESS_OPS_MAX, 0}, /* all operations are compared */
     };
     char room[PWC_CID_MAX];
     for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {

@@ -27,8 +27,8 @@
 
 #define STRESS_SIZE_MAX (UINT64_C(4) << 20)
 #define STRESS_SLICE    (UINT64_C(8) << 20)
-#define STRESS_OPS_MAX  (UINT64_C(1) << 24)  /* of a rank: a number has 24 bits in an id */
-#define STRESS_POOL     (UINT64_C(32) << 20) /* sources and destinations in flight */
+#define STRESS_OPS_MAX  ((UINT64_C(1) << 24) - 1) /* of a rank: a count has 24 bits in an id */
+#define STRESS_POOL     (UINT64_C(32) << 20)      /* sources and destinations in flight */
 
 /* The shape of a run, equal on every rank. */
 struct stress_shape {
