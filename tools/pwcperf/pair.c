@@ -64,14 +64,26 @@ int pair_get(struct pair *pair, size_t from, size_t to, size_t size, uint64_t li
     return rc < 0 ? world_error(pair->world, rc, "getting %zu bytes", size) : 0;
 }
 
+static int is_due(const struct pair *pair, const struct pwc_event *event, uint64_t id)
+{
+    if (event->id == id && event->id_size == 0)
+        return 0;
+    return world_wrong(pair->world, "event %llu came where %llu was due",
+                       (unsigned long long)event->id, (unsigned long long)id);
+}
+
 int pair_expect(struct pair *pair, unsigned kind, uint64_t id)
 {
     struct pwc_event event;
     int rc = world_wait(pair->world, pair->peer, kind, &event);
-    if (rc == 0 && (event.id != id || event.id_size != 0))
-        rc = world_wrong(pair->world, "event %llu came where %llu was due",
-                         (unsigned long long)event.id, (unsigned long long)id);
-    return rc;
+    return rc == 0 ? is_due(pair, &event, id) : rc;
+}
+
+int pair_expect_end(struct pair *pair, uint64_t id)
+{
+    struct pwc_event event;
+    int rc = world_wait_end(pair->world, pair->peer, &event);
+    return rc == 0 ? is_due(pair, &event, id) : rc;
 }
 
 int pair_check(const struct pair *pair, size_t at, size_t size, uint64_t seed, uint64_t position,

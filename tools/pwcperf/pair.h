@@ -35,6 +35,8 @@ int pair_get(struct pair *pair, size_t from, size_t to, size_t size, uint64_t li
 
 /* Waits for the event `id` of that kind. -EBADMSG, with a message: another event has come. */
 int pair_expect(struct pair *pair, unsigned kind, uint64_t id);
+/* As pair_expect, for the remote event that ends a measurement (world_wait_end). */
+int pair_expect_end(struct pair *pair, uint64_t id);
 
 /* Compares `size` arrived bytes with stream `seed` from `position` on. -EBADMSG, with a message:
  * the bytes differ. */

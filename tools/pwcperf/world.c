@@ -102,9 +102,10 @@ int world_keys(struct world *world, const pwc_region *region, struct pwc_key *ke
     return rc < 0 ? world_error(world, rc, "exchanging keys") : 0;
 }
 
-int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_event *event)
+static int wait_ms(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_event *event,
+                   int timeout_ms)
 {
-    int rc = pwc_wait(world->ctx, peer, kinds, event, (int)world->options->timeout_s * 1000);
+    int rc = pwc_wait(world->ctx, peer, kinds, event, timeout_ms);
     if (rc == 0)
         return world_error(world, -ETIMEDOUT, "no event for %u s (--timeout)",
                            world->options->timeout_s);
@@ -114,6 +115,16 @@ int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_ev
         return world_error(world, event->status, "an operation with rank %u failed",
                            pwc_peer_rank(event->peer));
     return 0;
+}
+
+int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_event *event)
+{
+    return wait_ms(world, peer, kinds, event, (int)world->options->timeout_s * 1000);
+}
+
+int world_wait_end(struct world *world, pwc_peer peer, struct pwc_event *event)
+{
+    return wait_ms(world, peer, PWC_REMOTE, event, -1);
 }
 
 int world_again(struct world *world, uint64_t *since)

@@ -39,6 +39,10 @@ int world_keys(struct world *world, const pwc_region *region, struct pwc_key *ke
 /* Waits for an event of `kinds`; prints a timeout, a failed operation or an error. */
 int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_event *event);
 
+/* Waits for the remote event by which `peer` reports that its part of a measurement has ended. This
+ * may take as long as the measurement, so there is no limit: the peer's own waits have one. */
+int world_wait_end(struct world *world, pwc_peer peer, struct pwc_event *event);
+
 /* Call this after -EAGAIN: yields, and returns 0 if the caller shall try again. *since is 0 at the
  * first try; when the timeout has passed, prints that and returns -ETIMEDOUT. */
 int world_again(struct world *world, uint64_t *since);

@@ -47,7 +47,7 @@ static int check_counter(struct pair *pair)
     const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)pair->arrivals;
     uint64_t added = pair->world->options->contend ? contend(pair) : 0;
     struct pwc_event event;
-    int rc = world_wait(pair->world, pair->peer, PWC_REMOTE, &event);
+    int rc = world_wait_end(pair->world, pair->peer, &event);
     if (rc == 0 && atomic_load(counter) != added + event.id)
         rc = world_wrong(pair->world, "the counter is %llu, and should be %llu",
                          (unsigned long long)atomic_load(counter),
@@ -223,7 +223,7 @@ int atomic_fetch_rate(struct pair *pair, const struct plan *plan)
 static int check_table(struct pair *pair)
 {
     const uint64_t *table = (const uint64_t *)(const void *)pair->arrivals;
-    int rc = pair_expect(pair, PWC_REMOTE, TABLE_WORDS);
+    int rc = pair_expect_end(pair, TABLE_WORDS);
     for (uint64_t i = 0; rc == 0 && i < TABLE_WORDS; i++)
         if (table[i] != 0)
             rc = world_wrong(pair->world, "word %llu is not what it was", (unsigned long long)i);

@@ -146,13 +146,14 @@ int latency_signal(struct pair *pair, const struct plan *plan)
 
 /* ---- gets ------------------------------------------------------------------------------------ */
 
+/* The target has one step, which lasts until the origin has ended. */
 static int get_one(struct pair *pair, const struct plan *plan, void *context, uint64_t i,
                    uint64_t *ns)
 {
+    uint64_t from = i % GET_STEPS * 8, last = plan->warmup + plan->iters - 1;
     if (!pair->initiates)
-        return 0;
+        return i == 0 ? pair_expect_end(pair, last) : 0;
 
-    uint64_t from = i % GET_STEPS * 8;
     uint64_t start = now_ns();
     int rc = pair_get(pair, from, 0, plan->size, i);
     if (rc == 0)
@@ -160,7 +161,7 @@ static int get_one(struct pair *pair, const struct plan *plan, void *context, ui
     *ns = now_ns() - start;
     if (rc == 0 && pair->world->options->check)
         rc = pair_check(pair, 0, plan->size, pattern_mix(plan->size), from, i);
-    return rc;
+    return rc == 0 && i == last ? world_notify(pair->world, pair->remote, last) : rc;
 }
 
 int latency_get(struct pair *pair, const struct plan *plan)

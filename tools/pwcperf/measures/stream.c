@@ -24,6 +24,7 @@
 /* Ids that one side sends to the other; their top bits distinguish them from numbers of puts. */
 #define COMPARED UINT64_C(0x8000000000000000)
 #define PLACED   UINT64_C(0x4000000000000000)
+#define GOT      UINT64_C(0x2000000000000000)
 
 /* A stream, as the initiator drives it. */
 struct stream {
@@ -203,7 +204,7 @@ static int drain_placed(struct stream *s, uint64_t total)
     int rc = 0;
     while (rc == 0 && i < total) {
         uint64_t end = check && total - i > s->window ? i + s->window : total;
-        rc = pair_expect(pair, PWC_REMOTE, PLACED | end);
+        rc = pair_expect_end(pair, PLACED | end);
         for (; rc == 0 && check && i < end; i++)
             rc = pair_check(pair, i % s->slots * size, size, put_seed(s->plan, i), 0, i);
         if (rc == 0)
@@ -306,6 +307,10 @@ int stream_get(struct pair *pair, const struct plan *plan)
         rc = drive_gets(&stream, total, &started);
         if (rc == 0)
             summarize(&stream, now_ns() - started, &result);
+        if (rc == 0)
+            rc = world_notify(pair->world, pair->remote, GOT);
+    } else {
+        rc = pair_expect_end(pair, GOT);
     }
     return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
 }
