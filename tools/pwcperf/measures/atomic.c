@@ -146,29 +146,44 @@ struct updates {
     struct pair *pair;
     /* At most `window` operations are in flight. One of every `marks` has a local event: a mark. */
     uint64_t window, marks;
+    uint64_t next_mark; /* the next operation that asks for an event */
     uint64_t ended;
+    /* Places in `before` of the next operation and of operation `ended`. They are counted up,
+     * because divisions would be in the measured time. */
+    uint64_t slot, ended_slot;
     bool fetch;
     uint64_t state, last;
     uint64_t before[WINDOW_MAX]; /* fetched, by number */
 };
+
+static uint64_t next_slot(const struct updates *u, uint64_t slot)
+{
+    return slot + 1 < u->window ? slot + 1 : 0;
+}
 
 /* Takes the event of the next mark, which says that all operations up to the mark have ended. */
 static int take_mark(struct updates *u)
 {
     uint64_t end = u->ended + u->marks;
     int rc = pair_expect(u->pair, PWC_LOCAL, end - 1);
-    while (rc == 0 && u->fetch && u->ended < end)
-        rc = check_fetched(u->pair, u->before[u->ended++ % u->window], &u->last);
+    for (; rc == 0 && u->fetch && u->ended < end; u->ended++) {
+        rc = check_fetched(u->pair, u->before[u->ended_slot], &u->last);
+        u->ended_slot = next_slot(u, u->ended_slot);
+    }
     u->ended = end;
     return rc;
 }
 
 static int update_one(struct updates *u, uint64_t i)
 {
-    unsigned flags = (i + 1) % u->marks == 0 ? 0u : PWC_NO_LCE;
-    uint64_t value;
-    if (u->fetch)
-        return submit(u->pair, 0, PWC_ADD, 1, &u->before[i % u->window], i, flags);
+    unsigned flags = i == u->next_mark ? 0u : PWC_NO_LCE;
+    uint64_t slot = u->slot, value;
+    if (i == u->next_mark)
+        u->next_mark += u->marks;
+    if (u->fetch) {
+        u->slot = next_slot(u, slot);
+        return submit(u->pair, 0, PWC_ADD, 1, &u->before[slot], i, flags);
+    }
     value = draw(&u->state);
     return submit(u->pair, value % TABLE_WORDS * 8, PWC_XOR, value, NULL, i, flags);
 }
@@ -195,6 +210,7 @@ static int stream(struct pair *pair, const struct plan *plan, bool fetch, uint64
     struct updates u = {.pair = pair, .window = window, .fetch = fetch, .last = UINT64_MAX};
     int rc;
     u.marks = window >= 8 ? window / 4 : 1;
+    u.next_mark = u.marks - 1;
     uint64_t warmup = measure_rounded(plan->warmup, u.marks),
              count = measure_rounded(plan->iters, u.marks);
     *total = warmup + count;
