@@ -31,13 +31,16 @@ struct command *command_start(const char *const *argv, const char *setting)
     return command;
 }
 
-/* Appends what can be read from a stream; closes it at its end. */
+/* Appends what can be read from a stream, as far as there is room; closes it at its end. */
 static void take(int *from, char *text)
 {
-    size_t used = strlen(text);
-    ssize_t got = read(*from, text + used, COMMAND_TEXT_MAX - 1 - used);
+    char piece[4096];
+    size_t used = strlen(text), room = COMMAND_TEXT_MAX - 1 - used;
+    ssize_t got = read(*from, piece, sizeof(piece));
     if (got > 0) {
-        text[used + (size_t)got] = '\0';
+        size_t kept = (size_t)got < room ? (size_t)got : room;
+        memcpy(text + used, piece, kept);
+        text[used + kept] = '\0';
         return;
     }
     if (got < 0 && errno == EINTR)

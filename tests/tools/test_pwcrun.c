@@ -457,6 +457,26 @@ static void test_chatty_descendant(void)
     expect((const char *[]){"--label", "--", "sh", "-c", script, NULL}, NULL, 3, "rank 0");
 }
 
+/* Where nobody reads what pwcrun prints any more, a rank that prints gets SIGPIPE, as without
+ * --label; but a daemon may go on to log. */
+static void test_unread_output(void)
+{
+    struct command *command =
+        start((const char *[]){"--label", "--", "sh", "-c", "exec yes ''", NULL}, NULL);
+    CU_ASSERT(command_await(command, "[0] \n"));
+    close(command->out);
+    command->out = -1;
+    CU_ASSERT_EQUAL(command_finish(command), 128 + SIGPIPE);
+    CU_ASSERT(command_said(command, "rank 0 was ended by signal 13"));
+    command_free(command);
+    command = start((const char *[]){"--", "echo", "ran", NULL}, "FAKE_PWCD=chatty");
+    close(command->err);
+    command->err = -1;
+    CU_ASSERT_EQUAL(command_finish(command), 0);
+    CU_ASSERT_STRING_EQUAL(command->out_text, "ran\n");
+    command_free(command);
+}
+
 /* ---- nothing is left ------------------------------------------------------------------------ */
 
 static int count_entries(const char *folder, const char *prefix)
@@ -644,6 +664,7 @@ int main(int argc, char **argv)
         {"signals before the start", test_signals_before_the_start},
         {"a rank that prints without end", test_chatty_rank},
         {"a descendant that prints without end", test_chatty_descendant},
+        {"output that nobody reads", test_unread_output},
         {"nothing is left", test_nothing_left},
         {"the reaper is killed", test_reaper_killed},
         {"nothing is left of namespaces", test_nothing_left_of_namespaces},

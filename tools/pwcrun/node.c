@@ -165,7 +165,7 @@ int node_start(struct node *node, const char *daemon, const char *list,
     int ready[2] = {-1, -1}, log = -1;
     int rc = pipe2(ready, O_CLOEXEC) < 0 ? -errno : 0;
     if (rc == 0)
-        rc = output_open(&node->log, STDERR_FILENO, label, &log);
+        rc = output_open(&node->log, STDERR_FILENO, label, false, &log);
     if (rc == 0 && fcntl(ready[0], F_SETFL, O_NONBLOCK) < 0)
         rc = -errno;
     if (rc == 0) {

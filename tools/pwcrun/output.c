@@ -2,6 +2,7 @@
 #include "tools/pwcrun/output.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 #define HELD_MAX ((size_t)1 << 20)
 
-int output_open(struct output *output, int to, const char *label, int *child_end)
+int output_open(struct output *output, int to, const char *label, bool ends_unread, int *child_end)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -23,18 +24,40 @@ int output_open(struct output *output, int to, const char *label, int *child_end
     }
     output->from = ends[0];
     output->to = to;
+    output->ends_unread = ends_unread;
     output->used = 0;
     snprintf(output->label, sizeof(output->label), "%s", label);
     *child_end = ends[1];
     return 0;
 }
 
-static void write_whole(int to, struct iovec *parts, int count)
+/* Writes all parts; waits for room where `to` does not block. -EPIPE: nobody reads it any more. */
+static int write_whole(int to, struct iovec *parts, int count)
 {
-    ssize_t written;
-    do
-        written = writev(to, parts, count);
-    while (written < 0 && errno == EINTR);
+    while (count > 0) {
+        ssize_t written = writev(to, parts, count);
+        if (written < 0 && errno == EAGAIN) {
+            struct pollfd room = {.fd = to, .events = POLLOUT};
+            poll(&room, 1, -1);
+        } else if (written < 0 && errno != EINTR) {
+            return -errno;
+        }
+        size_t done = written > 0 ? (size_t)written : 0;
+        for (; count > 0 && done >= parts->iov_len; parts++, count--)
+            done -= parts->iov_len;
+        if (count > 0) {
+            parts->iov_base = (char *)parts->iov_base + done;
+            parts->iov_len -= done;
+        }
+    }
+    return 0;
+}
+
+static void close_from(struct output *output)
+{
+    if (output->from >= 0)
+        close(output->from);
+    output->from = -1;
 }
 
 static void keep_line(struct output *output, const struct iovec *parts, int count)
@@ -60,8 +83,8 @@ static void write_line(struct output *output, const char *text, size_t size)
     };
     if (output->hold)
         keep_line(output, parts, 3);
-    else
-        write_whole(output->to, parts, 3);
+    else if (write_whole(output->to, parts, 3) == -EPIPE && output->ends_unread)
+        close_from(output);
 }
 
 void output_hold(struct output *output)
@@ -73,7 +96,7 @@ void output_release(struct output *output)
 {
     struct iovec all = {output->held, output->held_size};
     if (output->held_size > 0)
-        write_whole(output->to, &all, 1);
+        (void)write_whole(output->to, &all, 1);
     free(output->held);
     output->held = NULL;
     output->held_size = 0;
@@ -100,8 +123,7 @@ static void finish(struct output *output)
     if (output->used > 0)
         write_line(output, output->line, output->used);
     output->used = 0;
-    close(output->from);
-    output->from = -1;
+    close_from(output);
 }
 
 /* Returns the number of bytes that have come. */

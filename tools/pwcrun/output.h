@@ -11,6 +11,7 @@ struct output {
     int from; /* non-blocking read end; -1: closed */
     int to;
     char label[24];
+    bool ends_unread; /* closes where nobody reads `to` any more, so the child gets SIGPIPE */
     bool hold; /* lines are kept in `held`, and never shown unless output_release is called */
     char *held;
     size_t held_size;
@@ -19,7 +20,7 @@ struct output {
 };
 
 /* Makes the pipe; its other end, for the child, is stored in *child_end. */
-int output_open(struct output *output, int to, const char *label, int *child_end);
+int output_open(struct output *output, int to, const char *label, bool ends_unread, int *child_end);
 /* Passes on what one read gives, so that a child that prints without end does not keep pwcrun from
  * its signals and deadlines. Closes at the end of the stream, after the last line. */
 void output_forward(struct output *output);

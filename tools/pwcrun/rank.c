@@ -78,9 +78,9 @@ static int start(struct rank *rank, struct child_spec *spec, const struct option
     if (options->label) {
         char label[24];
         snprintf(label, sizeof(label), "[%u] ", rank->number);
-        rc = output_open(&rank->out, STDOUT_FILENO, label, &spec->out);
+        rc = output_open(&rank->out, STDOUT_FILENO, label, true, &spec->out);
         if (rc == 0)
-            rc = output_open(&rank->err, STDERR_FILENO, label, &spec->err);
+            rc = output_open(&rank->err, STDERR_FILENO, label, true, &spec->err);
     }
     if (rc == 0)
         rc = child_start(spec, &rank->pid);
