@@ -300,6 +300,9 @@ static void test_hold_and_place(void)
         "PMI_RANK=0 PMI_SIZE=3 place && PMI_RANK=2 PMI_SIZE=3 place && "
         "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=mpi place && "
         "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 place && "
+        "export SLURM_JOB_ID=70 SLURM_STEP_ID=2 && " /* each rank has a shell of its own */
+        "(SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 place; true) && "
+        "(SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 place; true) && "
         "PWC_RANK=1 PWC_SIZE=4 PWC_JOB=own place && echo job is placed-$$";
     struct command *command = start(
         (const char *[]){"--nodes", "2", "--hold", "--", "sh", "-c", script, pwcrun_path, NULL},
@@ -314,6 +317,8 @@ static void test_hold_and_place(void)
                  {"2 of 3 on 1 of 2 in ", job},
                  {"1 of 2 on 1 of 2 in ", "mpi\n"},
                  {"3 of 4 on 1 of 2 in ", job},
+                 {"0 of 2 on 0 of 2 in ", "slurm-70-2\n"},
+                 {"1 of 2 on 1 of 2 in ", "slurm-70-2\n"},
                  {"1 of 4 on 0 of 2 in ", "own\n"}};
     const char *at = command->out_text;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {

@@ -15,12 +15,13 @@
 
 /* The variables of launchers; the first one whose rank is set counts. */
 static const struct launcher {
-    const char *rank, *size, *job; /* names of variables; `job` may be NULL */
+    const char *rank, *size, *job, *step; /* names of variables; the last two may be NULL */
 } launchers[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"}, /* mpirun of Open MPI */
-    {"PMI_RANK", "PMI_SIZE", NULL},                                     /* hydra, of MPICH */
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL},
-    {"PWC_RANK", "PWC_SIZE", "PWC_JOB"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE",
+     NULL},                               /* mpirun of Open MPI */
+    {"PMI_RANK", "PMI_SIZE", NULL, NULL}, /* hydra, of MPICH */
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+    {"PWC_RANK", "PWC_SIZE", "PWC_JOB", NULL},
 };
 
 struct place {
@@ -46,12 +47,19 @@ static int number_in(const char *name, unsigned least, unsigned most, unsigned *
     return 0;
 }
 
+static const char *value_of(const char *name)
+{
+    return name != NULL ? getenv(name) : NULL;
+}
+
 /* All ranks that a launcher starts here have one parent, so its number names their job where the
  * launcher gives no name. */
 static void name_job(struct place *place, const struct launcher *launcher)
 {
-    const char *job = launcher->job != NULL ? getenv(launcher->job) : NULL;
-    if (job != NULL)
+    const char *job = value_of(launcher->job), *step = value_of(launcher->step);
+    if (job != NULL && step != NULL)
+        snprintf(place->job, sizeof(place->job), "slurm-%s-%s", job, step);
+    else if (job != NULL && launcher->step == NULL)
         snprintf(place->job, sizeof(place->job), "%s", job);
     else
         snprintf(place->job, sizeof(place->job), "placed-%d", (int)getppid());
