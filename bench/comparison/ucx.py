@@ -13,6 +13,8 @@ MEDIUM, MEBI = 1 << 14, 1 << 20
 # ucx_perftest -v: iterations, percentile, average and overall latency, bandwidths, message rates.
 LATENCY, BANDWIDTH, RATE = 1, 5, 7
 
+WINDOWS = {"rate": "64", "medium": "64", "bandwidth": "8"}  # sends in flight; the default is 32
+
 # row, ucx_perftest's test, size, name, what it does, column, scale, iterations, mapped
 TESTS = [
     ("latency", "tag_lat", 8, "UCX tag", "tag_lat: matched by a receive", LATENCY, 1, 50000, False),
@@ -82,7 +84,8 @@ def sides(setting):
                 continue
             if place == TCP and (test, size) in (("ucp_am_bw", 8), ("ucp_put_bw", MEBI)):
                 count //= 5
-            client = ["-t", test, "-s", str(size), "-n", setting.count(count), "-f", "-v"]
+            client = ["-t", test, "-s", str(size), "-n", setting.count(count),
+                      *(["-O", WINDOWS[row]] if row in WINDOWS else []), "-f", "-v"]
             yield Side(f"{place}.{row}", name, how, mapped=mapped and place == NODE,
                        command=process.shown(["ucx_perftest", *client], env),
                        skip="" if shutil.which("ucx_perftest") else "ucx_perftest is not installed",
