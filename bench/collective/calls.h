@@ -22,6 +22,9 @@ uint32_t calls_size(const struct calls *calls);
 void calls_memory(struct calls *calls, size_t bytes);
 void calls_begin(struct calls *calls, enum kind kind, size_t bytes);
 void calls_wait(struct calls *calls);
+/* Makes the same collective as a program does that does not compute meanwhile: by the library's
+ * blocking call; begins and waits, where the library has none. */
+void calls_do(struct calls *calls, enum kind kind, size_t bytes);
 
 /* Returns the sum of all ranks' values, at all ranks. */
 double calls_sum(struct calls *calls, double value);

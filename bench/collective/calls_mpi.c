@@ -1,4 +1,4 @@
-/* Non-blocking collectives of MPI (calls.h). */
+/* Collectives of MPI, non-blocking and blocking (calls.h). */
 #include "bench/collective/calls.h"
 
 #include <mpi.h>
@@ -64,6 +64,21 @@ void calls_begin(struct calls *c, enum kind kind, size_t bytes)
 void calls_wait(struct calls *c)
 {
     MPI_Wait(&c->request, MPI_STATUS_IGNORE);
+}
+
+void calls_do(struct calls *c, enum kind kind, size_t bytes)
+{
+    switch (kind) {
+    case BARRIER:
+        MPI_Barrier(MPI_COMM_WORLD);
+        break;
+    case BCAST:
+        MPI_Bcast(c->in, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+        break;
+    case ALLREDUCE:
+        MPI_Allreduce(c->in, c->out, (int)(bytes / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        break;
+    }
 }
 
 double calls_sum(struct calls *c, double value)

@@ -8,7 +8,8 @@
  * processors 0 and 1 in turn, RANKS_A_PROCESSOR at a time. Rank 0 prints one JSON line, with a mean
  * over all ranks, and for at_once its own:
  *
- *     latency   us            begin and wait, one after the other
+ *     latency   us            blocking calls (calls_do), one after the other; all other figures
+ *                             are of begin and wait
  *     overlap   percent       as OSU's programs have it: the rank computes between begin and wait
  *                             for the time that a collective takes alone. The figure is the part of
  *                             this time that the call and its wait do not take in addition.
@@ -114,23 +115,30 @@ static void one(const struct bench *b, long units)
     calls_wait(b->calls);
 }
 
+static void blocking(const struct bench *b, long units)
+{
+    (void)units;
+    calls_do(b->calls, b->kind, b->bytes);
+}
+
 static void together(const struct bench *b)
 {
     calls_begin(b->calls, BARRIER, 0);
     calls_wait(b->calls);
 }
 
-/* Runs `count` collectives with `units` of work between begin and wait, and returns the mean time
- * of one. All ranks end together: otherwise a rank that has had more than its share of its
+/* Makes `count` collectives by `make`, with `units` of work in each, and returns the mean time of
+ * one. All ranks end together: otherwise a rank that has had more than its share of its
  * processor would end early. */
-static double in_a_row(const struct bench *b, long count, long units)
+static double in_a_row(const struct bench *b, long count,
+                       void (*make)(const struct bench *b, long units), long units)
 {
     double start;
 
     together(b);
     start = now_us();
     for (long i = 0; i < count; i++)
-        one(b, units);
+        make(b, units);
     together(b);
     return mean(b, (now_us() - start) / (double)count);
 }
@@ -188,9 +196,9 @@ static double latency(const struct bench *b)
 {
     double blocks[BLOCKS];
 
-    (void)in_a_row(b, b->iterations / WARM_UP + 1, 0);
+    (void)in_a_row(b, b->iterations / WARM_UP + 1, blocking, 0);
     for (int i = 0; i < BLOCKS; i++)
-        blocks[i] = in_a_row(b, b->iterations, 0);
+        blocks[i] = in_a_row(b, b->iterations, blocking, 0);
     return middle(blocks);
 }
 
@@ -265,11 +273,11 @@ static double added(const struct bench *b)
     long units = (long)(ADDED_US * units_a_us());
     double blocks[BLOCKS];
 
-    (void)in_a_row(b, b->iterations / WARM_UP + 1, units);
+    (void)in_a_row(b, b->iterations / WARM_UP + 1, one, units);
     for (int i = 0; i < BLOCKS; i++) {
         double work = work_alone(b, ADDED_US, units);
 
-        blocks[i] = in_a_row(b, b->iterations, units) - work;
+        blocks[i] = in_a_row(b, b->iterations, one, units) - work;
     }
     return middle(blocks);
 }
