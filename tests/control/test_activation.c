@@ -12,24 +12,30 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "tests/lib/daemon.h"
 #include "tests/suite.h"
 
-enum { FIRST_FD = 3 }; /* the first passed descriptor */
+enum {
+    FIRST_FD = 3, /* the first passed descriptor */
+    QUEUE = 512,  /* BACKLOG in daemon/control/start/socket_path.c */
+    QUEUE_TRIED = 600,
+};
 
 static const char *program;
 static struct daemon d;
 
-/* Makes a socket at a path of this test's own, in the daemon's folder. */
-static int make_socket(const char *path, int type, bool listens)
+/* Makes a socket at a path of this test's own, in the daemon's folder; with a `backlog` it listens.
+ */
+static int make_socket(const char *path, int type, int backlog)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int s = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 
     snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
     CU_ASSERT_EQUAL_FATAL(bind(s, (struct sockaddr *)&name, sizeof(name)), 0);
-    CU_ASSERT(!listens || listen(s, 16) == 0);
+    CU_ASSERT(backlog == 0 || listen(s, backlog) == 0);
     return s;
 }
 
@@ -96,7 +102,7 @@ static void serves_what_it_is_passed(void)
     int listener;
 
     open_folder();
-    listener = make_socket(d.socket, SOCK_STREAM, true);
+    listener = make_socket(d.socket, SOCK_STREAM, 16);
     for (int i = 0; i < 2; i++) {
         int early = raw_connect(&d);
 
@@ -113,6 +119,63 @@ static void serves_what_it_is_passed(void)
     close(listener);
     CU_ASSERT_EQUAL(unlink(d.socket), 0);
     CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* the folder is empty */
+}
+
+/* Connects until the queue of the daemon, which is stopped, is full. Returns the number of
+ * connections. */
+static int fill_queue(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fds[QUEUE_TRIED], count = 0;
+
+    snprintf(name.sun_path, sizeof(name.sun_path), "%s", d.socket);
+    for (; count < QUEUE_TRIED; count++) {
+        fds[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (connect(fds[count], (struct sockaddr *)&name, sizeof(name)) != 0)
+            break;
+    }
+    CU_ASSERT(count == QUEUE_TRIED || errno == EAGAIN);
+    for (int i = 0; i <= count && i < QUEUE_TRIED; i++)
+        close(fds[i]);
+    return count;
+}
+
+/* The kernel makes longer queues as long as this. */
+static int longest_queue(void)
+{
+    int longest = QUEUE;
+    FILE *f = fopen("/proc/sys/net/core/somaxconn", "re");
+
+    CU_ASSERT(f != NULL && fscanf(f, "%d", &longest) == 1);
+    if (f)
+        fclose(f);
+    return longest;
+}
+
+/* The daemon's own length of the queue holds for a socket that it is passed, too, whatever systemd
+ * has chosen. The kernel takes one connection more. */
+static void has_its_own_queue(void)
+{
+    static const int backlogs[] = {16, 4096};
+    int queue = longest_queue() < QUEUE ? longest_queue() : QUEUE;
+
+    for (int i = 0; i < 2; i++) {
+        int listener, status;
+
+        open_folder();
+        listener = make_socket(d.socket, SOCK_STREAM, backlogs[i]);
+        start(&listener, 1, true);
+        CU_ASSERT_TRUE(daemon_says(&d, "serves at"));
+        CU_ASSERT_TRUE(raw_is_served(&d));
+        CU_ASSERT_EQUAL(kill(d.pid, SIGSTOP), 0);
+        CU_ASSERT_EQUAL(waitpid(d.pid, &status, WUNTRACED), d.pid);
+        CU_ASSERT_EQUAL(fill_queue(), queue + 1);
+        CU_ASSERT_EQUAL(kill(d.pid, SIGCONT), 0);
+        CU_ASSERT_EQUAL(stop(true), 0);
+        close(listener);
+        unlink(d.socket);
+        CU_ASSERT_EQUAL(rmdir(d.directory), 0);
+    }
 }
 
 /* LISTEN_PID names the parent process, so the daemon must ignore the variables and make a socket of
@@ -148,16 +211,16 @@ static void what_does_not_fit(void)
 
     open_folder();
     snprintf(other, sizeof(other), "%s/other.sock", d.directory);
-    sockets[0] = make_socket(d.socket, SOCK_STREAM, true);
-    sockets[1] = make_socket(other, SOCK_STREAM, true);
+    sockets[0] = make_socket(d.socket, SOCK_STREAM, 16);
+    sockets[1] = make_socket(other, SOCK_STREAM, 16);
     refuse(sockets, 2);     /* one too many */
     refuse(&sockets[1], 1); /* bound to another path */
     refuse(&null, 1);
     unlink(d.socket);
-    sockets[2] = make_socket(d.socket, SOCK_STREAM, false);
+    sockets[2] = make_socket(d.socket, SOCK_STREAM, 0);
     refuse(&sockets[2], 1); /* does not listen */
     unlink(d.socket);
-    sockets[3] = make_socket(d.socket, SOCK_DGRAM, false);
+    sockets[3] = make_socket(d.socket, SOCK_DGRAM, 0);
     refuse(&sockets[3], 1);
     CU_ASSERT_EQUAL(access(d.socket, F_OK), 0); /* the file was not replaced */
     for (int i = 0; i < 4; i++)
@@ -171,6 +234,7 @@ static void what_does_not_fit(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"serves what it is passed", serves_what_it_is_passed},
+                           {"has its own queue", has_its_own_queue},
                            {"passed to another", passed_to_another},
                            {"what does not fit", what_does_not_fit},
                            CU_TEST_INFO_NULL};

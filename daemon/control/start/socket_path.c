@@ -162,7 +162,8 @@ static bool listens_there(const struct socket_path *s, int listener)
     return sd_is_socket_unix(listener, SOCK_STREAM, 1, name.sun_path, length) > 0;
 }
 
-/* Socket activation: takes a socket that systemd has made. 1: there is one; 0: there is none. */
+/* Socket activation: takes a socket that systemd has made, and sets the length of its queue. 1:
+ * there is one; 0: there is none. */
 static int inherit(struct socket_path *s, struct store *store, char *why, size_t why_size)
 {
     const char *name = store_next_foreign(store);
@@ -181,6 +182,7 @@ static int inherit(struct socket_path *s, struct store *store, char *why, size_t
     }
     s->inherited = true;
     (void)fcntl(s->listen_fd, F_SETFL, fcntl(s->listen_fd, F_GETFL) | O_NONBLOCK);
+    (void)listen(s->listen_fd, BACKLOG);
     return 1;
 }
 
