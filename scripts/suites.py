@@ -10,6 +10,15 @@ import subprocess
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
 WAITING = {"control", "metrics"}
+INTERRUPTIONS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+def heed_signals():
+    """From now on SIGTERM and SIGHUP interrupt as SIGINT does, so run_suites ends its tests: `timeout` makes a
+    process group of its own, which no signal for ours reaches. Under nohup SIGHUP stays ignored."""
+    for number in INTERRUPTIONS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 def introspect(build, what):
@@ -84,9 +93,13 @@ def run_suites(build, names, only, seconds, options=(), quiet=False, environment
                build, "--no-rebuild", "--num-processes", processes,
                *(word for name in names for word in ("--suite", name)),
                "--logbase", base, *options, *only]
+    # Interruptions wait until `running` is there: it may have begun before.
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTIONS)
     with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None,
-                          env={**environment, **os.environ}) as running:
+                          env={**environment, **os.environ},
+                          preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, former)) as running:
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, former)
             running.wait()
         except BaseException: # interrupted: the tests end before we do
             running.send_signal(signal.SIGINT)
