@@ -4,6 +4,7 @@ Where an interruption arrives while nobody waits for a program, the end of ours 
 import atexit
 import json
 import os
+import select
 import shlex
 import signal
 import socket
@@ -12,6 +13,7 @@ import time
 
 TIMEOUT = 25  # seconds; no program takes 10
 INTERRUPTIONS = {signal.SIGTERM, signal.SIGINT}
+REAPER, REAPER_S = "pwcrun-reaper", 15  # the process of pwcrun that cleans up after it, and its time
 begun = set()  # the processes that neither `stop` nor `finish` has seen end
 
 
@@ -51,19 +53,44 @@ def session(leader):
             pass
 
 
+def is_reaper(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as name:
+            return name.read().strip() == REAPER
+    except OSError:  # the process has ended
+        return False
+
+
+def kill(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def await_end(pid, seconds):
+    try:
+        ended = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    select.select([ended], [], [], seconds)
+    os.close(ended)
+
+
 def stop(process):
-    """Sends SIGTERM first, so that launchers clean up; then kills the whole session. May be repeated."""
+    """Sends SIGTERM first, so that launchers clean up; then kills the whole session, the reapers of pwcrun last:
+    namespaces and folders are theirs. May be repeated."""
     if process.poll() is None:
         process.terminate()
         try:
             process.communicate(timeout=2)
         except subprocess.TimeoutExpired:
             pass
-    for pid in list(session(process.pid)):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    kill([pid for pid in session(process.pid) if not is_reaper(pid)])
+    for pid in filter(is_reaper, list(session(process.pid))):
+        await_end(pid, REAPER_S)
+    kill(list(session(process.pid)))
     process.communicate()
     begun.discard(process)
 
