@@ -40,14 +40,25 @@ int daemon_link_open(struct daemon_link *link, int fd, int timeout_ms)
     return 0;
 }
 
-void daemon_link_close(struct daemon_link *link)
+/* Waits, for a second at most, until the daemon has hung up: whether it has. */
+static bool hangs_up(struct daemon_link *link)
 {
     struct pollfd hang_up = {.fd = link->frames.fd, .events = POLLRDHUP};
+    int64_t deadline = deadline_after_ms(CLOSE_WAIT_MS);
+    int rc;
 
+    do
+        rc = poll(&hang_up, 1, deadline_poll_ms(deadline));
+    while (rc < 0 && errno == EINTR);
+    return rc > 0;
+}
+
+void daemon_link_close(struct daemon_link *link)
+{
     /* Waits until the daemon has freed the rank, so that the rank can attach again at once. */
     if (shutdown(link->frames.fd, SHUT_WR) == 0) {
         FAULT(DETACH_SHUT);
-        (void)poll(&hang_up, 1, CLOSE_WAIT_MS);
+        (void)hangs_up(link);
     }
     frames_close(&link->frames);
     late_destroy(&link->late);
@@ -368,13 +379,12 @@ int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
  * had. */
 static bool all_is_gone(struct daemon_link *link)
 {
-    struct pollfd hang_up = {.fd = link->frames.fd, .events = POLLRDHUP};
     bool over;
 
     pthread_mutex_lock(&link->lock);
     over = link->over != 0;
     pthread_mutex_unlock(&link->lock);
-    return over && poll(&hang_up, 1, CLOSE_WAIT_MS) > 0;
+    return over && hangs_up(link);
 }
 
 int daemon_end(struct daemon_link *link, Pwc__ClientRequest *request)

@@ -1,8 +1,9 @@
 /*
  * Owns nothing: yields, sleeps, and checks that the daemon lives. The session's event bell (a
  * futex) ends a sleep; while binds are under way, a readable descriptor does. No bell rings when
- * the daemon dies, so the wake socket is polled for its hang-up after a sleep that nothing has
- * ended early. Thread: the one that owns the context.
+ * the daemon dies, so once a second the wake socket is polled for its hang-up after a sleep,
+ * whatever has ended the sleep: signals and neighbours may end each one early. Thread: the one that
+ * owns the context.
  */
 #include "clientlib/calls/wait.h"
 
@@ -209,15 +210,16 @@ int wait_arm_sleep(struct pwc_ctx *ctx, unsigned kinds)
 }
 
 /* Sleeps until the daemon writes to the wake socket, or an answer arrives, or the time is over: 0,
- * or -ETIMEDOUT. */
+ * -ETIMEDOUT or -EINTR. */
 static int sleep_on_descriptors(struct pwc_ctx *ctx, int64_t nap)
 {
     struct pollfd polled[] = {{.fd = ctx->wake_fd, .events = POLLIN},
                               {.fd = ctx->client->link.frames.fd, .events = POLLIN},
                               {.fd = ctx->binds.mailbox.bell, .events = POLLIN}};
     struct timespec limit = deadline_timespec(nap);
+    int ready = ppoll(polled, sizeof(polled) / sizeof(polled[0]), &limit, NULL);
 
-    return ppoll(polled, sizeof(polled) / sizeof(polled[0]), &limit, NULL) == 0 ? -ETIMEDOUT : 0;
+    return ready < 0 ? -errno : ready == 0 ? -ETIMEDOUT : 0;
 }
 
 void wait_disarm(struct pwc_ctx *ctx)
@@ -238,10 +240,9 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
                                         : doorbell_sleep(&ctx->channel.shared->event_bell, nap);
     int64_t awake = wait_awake(ctx);
 
-    if (rc != -ETIMEDOUT)
+    if (rc == 0)
         patience_worked(&ctx->patience, (uint64_t)awake);
-    else
-        check_daemon(ctx, now + nap);
+    check_daemon(ctx, awake);
     wait_disarm(ctx);
 }
 

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include "clientlib/attach/deadline.h"
 #include "tests/clientlib/daemon/client_world.h"
@@ -116,6 +118,40 @@ static void test_daemon_dies(void)
     CU_ASSERT_EQUAL(pwc_region_free(w->region), 0);
     CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);
     CU_ASSERT_EQUAL(pwc_ctx_destroy(w->ctx), 0);
+    CU_ASSERT_EQUAL(pwc_abort(w->client), 0);
+    free(w);
+}
+
+static void ignore(int signal)
+{
+    (void)signal;
+}
+
+/* Begins, or with 0 ends, a signal each `period_us`, which interrupts the sleeps of this thread. */
+static void signal_each(int period_us)
+{
+    const struct sigaction action = {.sa_handler = ignore};
+    const struct itimerval timer = {{0, period_us}, {0, period_us}};
+
+    CU_ASSERT_EQUAL_FATAL(sigaction(SIGALRM, &action, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(setitimer(ITIMER_REAL, &timer, NULL), 0);
+}
+
+/* Guards that signals that end each sleep do not hide the daemon's death. */
+static void test_daemon_dies_beside_signals(void)
+{
+    struct world *w = world_new();
+    struct pwc_event event;
+    int64_t late;
+
+    fake_hold(&w->daemon, true);
+    CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
+    fake_daemon_stop(&w->daemon);
+    signal_each(100000);
+    late = deadline_after_ms(WAIT_MS / 2);
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, WAIT_MS), -ESHUTDOWN);
+    CU_ASSERT_TRUE(clock_now() < late); /* the last sleep before the timeout may find it, too */
+    signal_each(0);
     CU_ASSERT_EQUAL(pwc_abort(w->client), 0);
     free(w);
 }
@@ -343,6 +379,7 @@ int main(void)
         {"what a wait shows", test_waits_shown},
         {"the descriptor", test_descriptor},
         {"the daemon dies", test_daemon_dies},
+        {"the daemon dies beside signals", test_daemon_dies_beside_signals},
         {"the daemon dies in a flush", test_daemon_dies_in_flush},
         {"flush and unbind", test_flush},
         {"unbinding does not wait for ever", test_unbind_times_out},

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -532,6 +534,58 @@ static void test_reply_read_by_another(void)
     link_close(&link);
 }
 
+/* ---- signals while the daemon frees what a client had ---------------------------------------- */
+
+enum { SIGNALS = 3 };
+
+/* The daemon's side of a link whose client closes it. */
+struct parting {
+    struct link *link;
+    pthread_t client; /* the thread that closes */
+    _Atomic bool freed;
+};
+
+static atomic_int signals_seen;
+
+static void count_signal(int signal)
+{
+    (void)signal;
+    signals_seen++;
+}
+
+/* Hangs up only after signals have interrupted the client, which waits for this. */
+static void *free_slowly(void *argument)
+{
+    struct parting *p = argument;
+    char byte;
+
+    CU_ASSERT_EQUAL(recv(p->link->daemon, &byte, 1, 0), 0); /* the client has shut its side */
+    for (int sent = 1; sent <= SIGNALS; sent++) {
+        (void)pthread_kill(p->client, SIGUSR1);
+        while (signals_seen < sent)
+            sched_yield();
+    }
+    p->freed = true;
+    hang_up(p->link);
+    return NULL;
+}
+
+/* Guards that a close interrupted by signals still waits until the daemon has freed the rank. */
+static void test_close_beside_signals(void)
+{
+    const struct sigaction action = {.sa_handler = count_signal};
+    struct link link;
+    struct parting parting = {.link = &link, .client = pthread_self()};
+    pthread_t thread;
+
+    link_open(&link, BELL_MS);
+    CU_ASSERT_EQUAL_FATAL(sigaction(SIGUSR1, &action, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, free_slowly, &parting), 0);
+    daemon_link_close(&link.daemon_link);
+    CU_ASSERT_TRUE(parting.freed);
+    pthread_join(thread, NULL);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -547,6 +601,7 @@ int main(void)
         {"the longest request", test_longest_request},
         {"calls of several threads", test_threads},
         {"a reply that another thread reads", test_reply_read_by_another},
+        {"a close beside signals", test_close_beside_signals},
         CU_TEST_INFO_NULL,
     };
 
