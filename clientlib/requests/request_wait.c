@@ -2,8 +2,9 @@
  * Owns nothing: waits for requests.
  *
  * A wait looks at its requests once and marks those that are under way. A marked request that ends
- * is put on the wait's list (request.h), so the others need not be looked at again. A context has
- * one wait at a time, because handlers may not wait.
+ * is put on the wait's list (request.h), so the others need not be looked at again. Only a wait for
+ * all looks again at its end: handlers may have started more of its requests. A context has one
+ * wait at a time, because handlers may not wait.
  *
  * Thread: the one that owns the context.
  */
@@ -242,6 +243,16 @@ int pwc_wait_some(pwc_request *const *requests, size_t n, size_t *which, struct 
     return wait_many(&many, timeout_ms);
 }
 
+/* Marks the requests that handlers have started meanwhile, although they were not under way at the
+ * look: whether there are any. */
+static bool mark_started(struct wait *wait, const struct many *many)
+{
+    for (size_t i = 0; i < many->n; i++)
+        if (many->requests[i] && many->requests[i]->left > 0)
+            mark(wait, many->requests[i], i);
+    return wait->marked > 0;
+}
+
 int pwc_wait_all(pwc_request *const *requests, size_t n, int timeout_ms)
 {
     struct many many = {.requests = requests, .n = n};
@@ -249,7 +260,7 @@ int pwc_wait_all(pwc_request *const *requests, size_t n, int timeout_ms)
     int rc = look(&wait, &many, timeout_ms);
 
     if (rc == 0)
-        for (rc = 1; rc == 1 && wait.marked > 0;) {
+        for (rc = 1; rc == 1 && (wait.marked > 0 || mark_started(&wait, &many));) {
             rc = wait_for(&wait, wait.marked);
             while (rc == 1 && next_ended(&wait))
                 ;

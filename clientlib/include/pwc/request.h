@@ -107,9 +107,9 @@ PWC_API int pwc_wait_some(pwc_request *const *requests, size_t n, size_t *which,
                           struct pwc_status *out, int timeout_ms);
 
 /*
- * Waits until none of `n` requests is under way: 1, whatever their statuses are (pwc_test gives
- * them); 0 after timeout_ms, and then no end counts as reported. Entries may be NULL. Errors as
- * pwc_wait_any, without -ENOENT.
+ * Waits until none of `n` requests is under way, also of those that a handler starts meanwhile: 1,
+ * whatever their statuses are (pwc_test gives them); 0 after timeout_ms, and then no end counts as
+ * reported. Entries may be NULL. Errors as pwc_wait_any, without -ENOENT.
  */
 PWC_API int pwc_wait_all(pwc_request *const *requests, size_t n, int timeout_ms);
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include "clientlib/channel/request.h"
 #include "pwc/counter.h"
 #include "pwc/request.h"
 #include "tests/clientlib/daemon/two_contexts.h"
@@ -138,6 +139,45 @@ static void test_wait_all(void)
     CU_ASSERT_EQUAL(which, 0);
     hold(t, false);
     CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, WAIT_MS), 1);
+    free_several(r);
+    two_free(t);
+}
+
+struct late_start {
+    pwc_remote *remote;
+    pwc_request *request;
+    unsigned started;
+};
+
+static void start_late(pwc_ctx *ctx, const struct pwc_event *event, void *argument)
+{
+    struct late_start *late = argument;
+
+    late->started++;
+    CU_ASSERT_EQUAL(
+        pwc_put(late->remote, 0, "1", 1, pwc_cid_request(late->request), PWC_CID_NONE, 0), 0);
+    (void)ctx;
+    (void)event;
+}
+
+/* Guards that a wait for all also waits for a request that a handler starts meanwhile, although the
+ * request was not under way when the wait began. */
+static void test_wait_all_started_late(void)
+{
+    struct two *t = two_new(false);
+    pwc_request *r[SEVERAL];
+    struct late_start late = {.remote = stale_remote(t)};
+
+    make_several(t, r);
+    late.request = r[0];
+    CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_LOCAL, start_late, &late), 0);
+    CU_ASSERT_EQUAL(pwc_put(t->to_b, 0, NULL, 0, pwc_cid_u64(5), PWC_CID_NONE, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(put_request(t, r[1], 1), 0);
+    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(late.started, 1);
+    CU_ASSERT_EQUAL(r[0]->left, 0);
+    (void)expect_end(r[0], -EKEYREJECTED, 1);
+    (void)expect_end(r[1], 0, 1);
     free_several(r);
     two_free(t);
 }
@@ -280,6 +320,7 @@ int main(void)
         {"wait for any", test_wait_any},
         {"wait for some", test_wait_some},
         {"wait for all", test_wait_all},
+        {"wait for all, one of which starts late", test_wait_all_started_late},
         {"requests of two contexts", test_two_contexts},
         {"a plain one is not persistent", test_plain_is_not_persistent},
         {"the descriptor", test_descriptor},
