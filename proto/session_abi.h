@@ -539,8 +539,8 @@ enum event_kind {
 /* `op` of an EVENT_PEER. */
 enum peer_event {
     PEER_ENDED = 0, /* status 0: its client has closed it, -EHOSTDOWN: it was lost */
-    PEER_BACK = 1,  /* a context has bound this one, with the number of a context that has ended
-                     * (but this event may also appear when none has). Status 0 */
+    PEER_BACK = 1,  /* a context with the number of one that has ended has bound this one, or was
+                     * bound by it (but this event may also appear when none has ended). Status 0 */
 };
 
 /* The operations that an offload's handlers run on. */

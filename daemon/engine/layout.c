@@ -187,7 +187,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     carve_chain(&carver, &e->flows_of_peer, c->peers, c->flows_max);
     carve_chain(&carver, &e->inflows_of_peer, c->peers, c->flows_max);
     carve_chain(&carver, &e->inflows_held, c->sessions_max, c->flows_max);
-    carve_chain(&carver, &e->flows_due, c->sessions_max, c->flows_max);
+    carve_chain(&carver, &e->flows_due, 2 * c->sessions_max, c->flows_max);
     carve_chain(&carver, &e->inflows_due, 2 * c->sessions_max, c->flows_max);
     carve_chain(&carver, &e->grants_of_peer, c->peers, c->remotes_max);
     carve_keys(&carver, &e->sessions_of_endpoint, c->sessions_max);

@@ -110,17 +110,35 @@ static void test_origin_is_back(void)
     bench_free(b);
 }
 
+/* Begins a bind of the origin by our client. */
+static void begin_bind(struct bench *b)
+{
+    const struct engine_key key = BENCH_KEY;
+
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
+    bench_steps(b, 2);
+}
+
+/* The answer to the first bind where the origin's node has no such context. */
+static void refuse_bind(struct bench *b)
+{
+    const struct wire_bound refused = {.head = {.words = sizeof(refused) / 8, .kind = WIRE_BOUND},
+                                       .remote = 0,
+                                       .status = -EHOSTUNREACH,
+                                       .flow = WIRE_NONE};
+
+    bench_send(b, &refused, sizeof(refused));
+}
+
 /* Guards that a bind of the origin which is still under way does not hide the origin's end: the
  * bind may fail. */
 static void test_bind_under_way(void)
 {
-    const struct engine_key key = BENCH_KEY;
     struct bench *b = linked_bench();
 
-    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
-    bench_steps(b, 2);
+    begin_bind(b);
     send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
-    bench_bound(b, 0, -EHOSTUNREACH, 0);
+    refuse_bind(b);
     CU_ASSERT_EQUAL_FATAL(bench_events(b), EVENT);
     CU_ASSERT_EQUAL(last_event(b).kind, EVENT_PEER);
     CU_ASSERT_EQUAL(last_event(b).status, -EHOSTDOWN);
@@ -180,6 +198,7 @@ static void test_no_room_for_bound(void)
         (void)poke_memory(b->engine, free);
         take_all(b);
         CU_ASSERT_EQUAL(bench_events(b), unbinds ? FULL : RING + EVENT);
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).ends_due, 0);
         bench_free(b);
     }
 }
@@ -194,8 +213,14 @@ static void expect_back(const struct bench *b)
     CU_ASSERT_EQUAL(last_event(b).peer, 1);
 }
 
+static void bind_origin(struct bench *b, uint32_t remote)
+{
+    begin_bind(b);
+    bench_bound(b, remote, 0, 3);
+}
+
 /* Guards that a bind by a context whose end was reported brings an event, once for each flow; no
- * other bind does, and no bind by a context that the client has bound again. */
+ * other bind does. */
 static void test_comes_back(void)
 {
     enum { UNBINDS, ENDS, ENDS_THEN_BOUND };
@@ -203,24 +228,99 @@ static void test_comes_back(void)
     for (int row = UNBINDS; row <= ENDS_THEN_BOUND; row++) {
         struct bench *b = linked_bench();
         uint64_t posted = row == UNBINDS ? 0 : EVENT;
-        const struct engine_key key = BENCH_KEY;
 
         send_end(b, WIRE_CLOSE, bench_inflow(b), row == UNBINDS ? 0 : -EHOSTDOWN);
         CU_ASSERT_EQUAL_FATAL(bench_events(b), posted);
         if (row == ENDS_THEN_BOUND) {
-            CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
-            bench_steps(b, 2);
-            bench_bound(b, 0, 0, 3);
+            bind_origin(b, 0);
+            posted += EVENT;
         }
         bench_bind(b, 7);
         CU_ASSERT_FALSE(b->broken);
-        if (row == ENDS) {
+        if (row != UNBINDS) {
             posted += EVENT;
             CU_ASSERT_EQUAL_FATAL(bench_events(b), posted);
             expect_back(b);
         }
         bench_bind(b, 7); /* a bind of another key by the same flow */
         CU_ASSERT_EQUAL(bench_events(b), posted);
+        bench_free(b);
+    }
+}
+
+/* Guards that a bind of a context whose end was reported brings the event, too: the client may not
+ * have read the end yet. It comes once for each flow, and not for a context that has not ended, nor
+ * for a bind that its node has refused. */
+static void test_is_bound_again(void)
+{
+    enum { NEW, ENDED_AS_ORIGIN, ENDED_AS_TARGET, ENDED_AND_REFUSED };
+
+    for (int row = NEW; row <= ENDED_AND_REFUSED; row++) {
+        struct bench *b = linked_bench();
+        uint64_t posted = row == NEW ? 0 : EVENT;
+        uint32_t remote = row == ENDED_AS_TARGET;
+
+        if (row == ENDED_AS_TARGET) {
+            bench_remote(b);
+            send_end(b, WIRE_GONE, 0, -EHOSTDOWN);
+        } else if (row != NEW) {
+            send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
+        }
+        CU_ASSERT_EQUAL_FATAL(bench_events(b), posted);
+        begin_bind(b);
+        if (row == ENDED_AND_REFUSED)
+            refuse_bind(b);
+        else
+            bench_bound(b, remote, 0, 3);
+        CU_ASSERT_FALSE(b->broken);
+        if (row == ENDED_AS_ORIGIN || row == ENDED_AS_TARGET) {
+            posted += EVENT;
+            CU_ASSERT_EQUAL_FATAL(bench_events(b), posted);
+            expect_back(b);
+            bind_origin(b, remote + 1);
+        }
+        CU_ASSERT_EQUAL(bench_events(b), posted);
+        bench_free(b);
+    }
+}
+
+/* Guards that the event after a bind waits for room behind the event of the end, and that a restart
+ * loses neither. Where the context ends again, or is unbound, meanwhile, the event is dropped. */
+static void test_is_bound_again_without_room(void)
+{
+    enum { EARLY, WAITS, RESTARTS, ENDS, UNBINDS }; /* EARLY: memory is freed before the answer */
+
+    for (int row = EARLY; row <= UNBINDS; row++) {
+        struct bench *b = linked_bench();
+        uint32_t free;
+
+        fill_ring(b);
+        free = poke_memory(b->engine, 0);
+        send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
+        begin_bind(b);
+        if (row == EARLY)
+            (void)poke_memory(b->engine, free);
+        bench_bound(b, 0, 0, 3);
+        CU_ASSERT_EQUAL(bench_events(b), FULL);
+        if (row == ENDS)
+            send_end(b, WIRE_GONE, 0, WIRE_ENDED);
+        if (row == UNBINDS)
+            CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), 0);
+        bench_steps(b, 4);
+        if (row != EARLY)
+            (void)poke_memory(b->engine, free);
+        if (row == RESTARTS)
+            CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+        take_all(b);
+        CU_ASSERT_EQUAL(bench_events(b), RING + EVENT * (row == UNBINDS ? 1 : 2));
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).ends_due, 0);
+        if (row <= RESTARTS) {
+            expect_back(b);
+            CU_ASSERT_EQUAL(event_before(b, 1).status, -EHOSTDOWN);
+        } else {
+            CU_ASSERT_EQUAL(last_event(b).op, PEER_ENDED);
+        }
+        CU_ASSERT_FALSE(b->quarantined);
         bench_free(b);
     }
 }
@@ -334,6 +434,8 @@ int main(void)
         {"no room", test_no_room},
         {"no room, of a bound peer", test_no_room_for_bound},
         {"comes back", test_comes_back},
+        {"is bound again", test_is_bound_again},
+        {"is bound again, no room", test_is_bound_again_without_room},
         {"an event that was not shown", test_not_shown},
         {"comes back, before its bind is answered", test_back_before_bound},
         {"comes back, no room", test_comes_back_without_room},

@@ -5,6 +5,7 @@
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/ops/owner.h"
 #include "daemon/engine/peer/marks.h"
+#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/state/held.h"
@@ -71,7 +72,7 @@ void flow_enters(struct engine *e, uint32_t flow)
     if (f->owner != OWNER_GONE)
         chain_add_key(&e->flows_of_way, flow_hash(f->owner, f->endpoint), flow);
     if (f->due != 0) /* after a restart */
-        chain_add(&e->flows_due, owner_as_session(f->owner), flow);
+        chain_add(&e->flows_due, due_home(owner_as_session(f->owner), f->due), flow);
 }
 
 int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint)

@@ -8,6 +8,7 @@
 #include "daemon/engine/peer/keepalive.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/ops/reply_credit.h"
+#include "daemon/engine/session/session.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/state/held.h"
 #include "daemon/engine/state/lists.h"
@@ -493,15 +494,6 @@ void flow_empty(struct engine *e, uint32_t flow)
     queue_clear(&e->pool, &f->ops);
 }
 
-/* Within a transaction: drops the report of the peer's end, because no owner is left for it. */
-static void drop_due(struct engine *e, struct flow *f)
-{
-    struct session *s = &e->sessions[owner_as_session(f->owner)];
-
-    set32(e, (uint32_t *)&f->due, 0);
-    set32(e, &s->ends_due, s->ends_due - 1);
-}
-
 void flow_detach(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
@@ -510,7 +502,7 @@ void flow_detach(struct engine *e, uint32_t flow)
     unlist_flow(e, owner_flows(e, f->owner), flow);
     held_flow_parts(e, flow);
     if (f->due != 0)
-        drop_due(e, f);
+        session_drop_due(e, owner_as_session(f->owner), &f->due);
     set64(e, &f->owner, OWNER_GONE);
     chain_remove(&e->flows_of_way, flow);
     if (f->serves != NONE) /* the inflow may stay longer, while this number becomes another's */

@@ -41,6 +41,8 @@ struct owner_kind {
     /* Within a transaction, which will be committed: `change` is added to the number of operations
      * that have ended and have not left their flows. */
     void (*ended_early)(struct engine *e, uint32_t handle, int64_t change);
+    /* Within a transaction: the context at the other end has answered the flow's first bind. */
+    void (*peer_answered)(struct engine *e, uint32_t flow);
     /* Within a transaction: the context at the other end of the flow has ended (WIRE_ENDED or an
      * error). */
     void (*peer_ended)(struct engine *e, uint32_t flow, int32_t end);

@@ -179,16 +179,16 @@ static bool origin_is_bound(const struct engine *e, const struct inflow *in)
 }
 
 /* Within a transaction, for a new inflow: if the end of its origin was reported, reports that the
- * origin is back. A client that has bound the origin again knows that already. */
+ * origin is back. */
 static void report_origin_back(struct engine *e, uint32_t inflow)
 {
     struct inflow *in = &e->inflows[inflow];
 
-    if (!session_knows_end(e, in->session, in->origin) || origin_is_bound(e, in))
+    if (!session_knows_end(e, in->session, in->origin))
         return;
     if (e->sessions[in->session].ends_due > 0 ||
         session_report_back(e, in->session, in->origin) < 0)
-        session_owe_inflow(e, inflow, ORIGIN_BACK);
+        session_owe_inflow(e, inflow, DUE_BACK);
     else
         e->peer_live[in->peer].back = in->session;
 }
@@ -316,6 +316,16 @@ static uint32_t ways_of(const struct wire_bound *w)
            (w->rights & WIRE_BOUND_OBSERVES ? GETS_OBSERVED : 0);
 }
 
+/* Within a transaction: the target has opened its end of the flow. */
+static void flow_opened(struct engine *e, uint32_t flow)
+{
+    const struct owner_kind *row = owner_row(e, e->flows[flow].owner);
+
+    set32(e, &e->flows[flow].state, FLOW_OPEN);
+    if (row->peer_answered)
+        row->peer_answered(e, flow);
+}
+
 int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_bound w;
@@ -342,7 +352,7 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
     if (w.status == -EAGAIN)
         return bind_ask(e, w.remote) < 0 ? -EAGAIN : 0;
     if (w.flow != WIRE_NONE && f->state == FLOW_BINDING)
-        set32(e, &f->state, FLOW_OPEN);
+        flow_opened(e, r->flow);
     binding = r->state == REMOTE_BINDING;
     if (w.status < 0) {
         if (binding) {
@@ -388,15 +398,6 @@ static bool origin_is_back(struct engine *e, uint32_t inflow)
     return false;
 }
 
-/* Within a transaction: drops the report that the origin is back. */
-static void drop_back(struct engine *e, struct inflow *in)
-{
-    struct session *s = &e->sessions[in->session];
-
-    set32(e, (uint32_t *)&in->due, 0);
-    set32(e, &s->ends_due, s->ends_due - 1);
-}
-
 /* Within a transaction: posts the end of the inflow's origin, or leaves it due. */
 static void report_origin_end(struct engine *e, uint32_t inflow, int32_t end)
 {
@@ -412,8 +413,8 @@ static void inflow_closes(struct engine *e, uint32_t inflow, int32_t end)
     struct inflow *in = &e->inflows[inflow];
 
     offload_cut(e, inflow); /* first, so that a put's event comes before the end of its origin */
-    if (in->session != NONE && in->due == ORIGIN_BACK)
-        drop_back(e, in);
+    if (in->session != NONE && in->due == DUE_BACK)
+        session_drop_due(e, in->session, &in->due);
     if (in->session != NONE && end != 0 && !origin_is_back(e, inflow))
         report_origin_end(e, inflow, end == WIRE_ENDED ? WIRE_ENDED : -EHOSTDOWN);
     if (in->session == NONE || (in->owed == 0 && in->due == 0)) {
@@ -444,8 +445,8 @@ int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow, int32_t
  * closes it. Until then no report is due for the inflow, so nothing else frees it. */
 static void inflow_waits_for_cut(struct engine *e, struct inflow *in)
 {
-    if (in->due == ORIGIN_BACK)
-        drop_back(e, in);
+    if (in->due == DUE_BACK)
+        session_drop_due(e, in->session, &in->due);
     set32(e, &in->state, INFLOW_PARTING);
 }
 

@@ -43,10 +43,10 @@ static inline bool inflow_is_held(const struct inflow *in)
 {
     return in->state == INFLOW_STOPPED || in->state == INFLOW_REFUSED;
 }
-/* The home in `inflows_due` of inflows with such a report. */
+/* The home in `flows_due` and `inflows_due` of flows and inflows with such a report. */
 static inline uint32_t due_home(uint32_t session, int32_t due)
 {
-    return 2 * session + (due == ORIGIN_BACK);
+    return 2 * session + (due == DUE_BACK);
 }
 /* Within a transaction: nothing names the inflow any more. */
 void inflow_free(struct engine *e, uint32_t inflow);

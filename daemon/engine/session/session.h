@@ -87,6 +87,8 @@ int session_report_back(struct engine *e, uint32_t session, uint64_t endpoint);
  * session_release_spill posts the event. `due`: as in struct flow and struct inflow. */
 void session_owe_flow(struct engine *e, uint32_t flow, int32_t due);
 void session_owe_inflow(struct engine *e, uint32_t inflow, int32_t due);
+/* Within a transaction: drops the report that is due, by a flow or an inflow of the session. */
+void session_drop_due(struct engine *e, uint32_t session, int32_t *due);
 /* Whether a client has a handler at this index; reads the client's word once. */
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
 /* Called with an empty spill: posts the reports about peers that are due, and GO to the flows that

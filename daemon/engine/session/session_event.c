@@ -451,7 +451,7 @@ void session_owe_flow(struct engine *e, uint32_t flow, int32_t due)
     uint32_t session = owner_as_session(e->flows[flow].owner);
 
     set32(e, (uint32_t *)&e->flows[flow].due, (uint32_t)due);
-    chain_add(&e->flows_due, session, flow);
+    chain_add(&e->flows_due, due_home(session, due), flow);
     owe(e, session);
 }
 
@@ -464,22 +464,28 @@ void session_owe_inflow(struct engine *e, uint32_t inflow, int32_t due)
     owe(e, in->session);
 }
 
+void session_drop_due(struct engine *e, uint32_t session, int32_t *due)
+{
+    struct session *s = &e->sessions[session];
+
+    set32(e, (uint32_t *)due, 0);
+    set32(e, &s->ends_due, s->ends_due - 1);
+}
+
 /* Posts the report that is due about the peer of a flow or an inflow. Returns whether there was
  * room. */
 static bool post_due(struct engine *e, uint32_t session, uint64_t endpoint, int32_t *due)
 {
-    struct session *s = &e->sessions[session];
-    int r = *due == ORIGIN_BACK ? session_report_back(e, session, endpoint)
-                                : session_report_end(e, session, endpoint, *due);
+    int r = *due == DUE_BACK ? session_report_back(e, session, endpoint)
+                             : session_report_end(e, session, endpoint, *due);
 
     if (r < 0) {
         arena_rollback(&e->arena);
-        if (s->spill_bytes == 0)
+        if (e->sessions[session].spill_bytes == 0)
             table_leaves(e, TABLE_SESSIONS, session);
         return false;
     }
-    set32(e, (uint32_t *)due, 0);
-    set32(e, &s->ends_due, s->ends_due - 1);
+    session_drop_due(e, session, due);
     return true;
 }
 
@@ -487,13 +493,14 @@ static bool post_due(struct engine *e, uint32_t session, uint64_t endpoint, int3
  * rest. */
 #define RELEASED_MOST 256u
 
-/* Posts the reports that are due about peers of flows. Returns whether those were all. */
-static bool release_flows(struct engine *e, uint32_t session, uint32_t *left)
+/* Posts the reports that are due about peers of flows, in this home. Returns whether those were
+ * all. */
+static bool release_flows(struct engine *e, uint32_t session, uint32_t home, uint32_t *left)
 {
     struct chain *due = &e->flows_due;
     uint32_t i;
 
-    for (; (i = chain_first(due, session)) != NONE && *left > 0; --*left) {
+    for (; (i = chain_first(due, home)) != NONE && *left > 0; --*left) {
         struct flow *f = &e->flows[i];
 
         if (f->state != FLOW_FREE && owner_as_session(f->owner) == session && f->due != 0 &&
@@ -529,14 +536,15 @@ static bool release_inflows(struct engine *e, uint32_t session, uint32_t home, u
     return i == NONE;
 }
 
-/* Posts all ends before the reports that origins are back: an origin is back after its end. */
+/* Posts all ends before the reports that peers are back: a peer is back after its end. */
 static void release_ends(struct engine *e, uint32_t session)
 {
+    uint32_t ends = due_home(session, WIRE_ENDED), backs = due_home(session, DUE_BACK);
     uint32_t left = RELEASED_MOST;
 
-    if (release_flows(e, session, &left) &&
-        release_inflows(e, session, due_home(session, WIRE_ENDED), &left))
-        (void)release_inflows(e, session, due_home(session, ORIGIN_BACK), &left);
+    if (release_flows(e, session, ends, &left) && release_inflows(e, session, ends, &left) &&
+        release_flows(e, session, backs, &left))
+        (void)release_inflows(e, session, backs, &left);
     if (left == 0)
         table_leaves(e, TABLE_SESSIONS, session);
 }

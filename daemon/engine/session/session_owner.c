@@ -44,10 +44,25 @@ static void session_bound(struct engine *e, uint32_t remote, int32_t status)
     notice_push(e, &n);
 }
 
+/* A client that has not read the end of an earlier context of this number would take the end for
+ * that of this context, so the client gets PEER_BACK behind it. */
+static void session_peer_answered(struct engine *e, uint32_t flow)
+{
+    const struct flow *f = &e->flows[flow];
+    uint32_t session = owner_handle(f->owner);
+
+    if (!session_knows_end(e, session, f->endpoint))
+        return;
+    if (e->sessions[session].ends_due > 0 || session_report_back(e, session, f->endpoint) < 0)
+        session_owe_flow(e, flow, DUE_BACK);
+}
+
 static void session_peer_ended(struct engine *e, uint32_t flow, int32_t end)
 {
     struct flow *f = &e->flows[flow];
 
+    if (f->due != 0)
+        session_drop_due(e, owner_handle(f->owner), &f->due);
     if (session_report_end(e, owner_handle(f->owner), f->endpoint, end) < 0)
         session_owe_flow(e, flow, end);
 }
@@ -77,6 +92,7 @@ const struct owner_kind owner_session = {
     .ended = session_report_local,
     .ended_silently = session_end_silent,
     .ended_early = session_ended_early,
+    .peer_answered = session_peer_answered,
     .peer_ended = session_peer_ended,
     .pop = quota_pop_chunks,
     .inherit = session_inherit,

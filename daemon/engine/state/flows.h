@@ -132,8 +132,8 @@ struct flow {
     int32_t failing; /* status of the vector that the last operation belongs to, if the vector has
                       * failed and is not complete */
     int32_t ending;  /* for a closing flow: the status of its CLOSE */
-    int32_t due;     /* FLOW_DEAD: how its peer has ended, where that is still to be reported
-                      * (WIRE_ENDED or an error); else 0 */
+    int32_t due;     /* the report about its peer that is still due; 0: none. FLOW_DEAD: how the
+                      * peer has ended (WIRE_ENDED or an error); FLOW_OPEN: DUE_BACK */
 };
 
 enum inflow_state {
@@ -203,7 +203,7 @@ struct batched {
                                              * errno */
 };
 
-#define ORIGIN_BACK INT32_MAX /* in `due` of an inflow: the origin is back; no status */
+#define DUE_BACK INT32_MAX /* in `due` of a flow or an inflow: the peer is back; no status */
 
 /* A pair of contexts, at the target. */
 struct inflow {
@@ -220,8 +220,8 @@ struct inflow {
     uint32_t doubt;    /* sequence */
     struct handled handled;
     struct batched batched;
-    /* The report about the origin that is still due; 0: none. For INFLOW_PARTING as in struct flow,
-     * else ORIGIN_BACK. */
+    /* The report about the origin that is still due; 0: none. INFLOW_PARTING: how the origin has
+     * ended, as for FLOW_DEAD; else DUE_BACK. */
     int32_t due;
 };
 

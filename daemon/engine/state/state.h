@@ -98,9 +98,9 @@ struct engine {
     struct chain inflows_of_flow;      /* by session, and the origin's peer and flow */
     struct chain inflows_held; /* by session: stopped or refused inflows, and perhaps others */
     /* Flows and inflows about whose peers there is something to report, and perhaps others: */
-    struct chain flows_due;   /* by session */
-    struct chain inflows_due; /* by session, with separate homes for ends and for origins that are
-                               * back: due_home */
+    struct chain flows_due; /* by session, with separate homes for ends and for peers that are back:
+                             * due_home */
+    struct chain inflows_due; /* likewise */
     struct chain grants_of_peer;
     struct session_live *session_live;
     struct segment_live *segment_live;

@@ -23,6 +23,7 @@ struct peek_session peek_session(const struct engine *e, uint32_t session)
 
     return (struct peek_session){.state = s->state,
                                  .spill_bytes = s->spill_bytes,
+                                 .ends_due = s->ends_due,
                                  .replied = s->reply_tail > 0,
                                  .reply_dropped = s->reply_released > 0,
                                  .chunks = e->session_live[session].chunks};

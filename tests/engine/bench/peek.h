@@ -17,6 +17,7 @@
 struct peek_session {
     enum session_life state;
     uint64_t spill_bytes;
+    uint32_t ends_due;  /* reports about peers that wait for room */
     bool replied;       /* a reply event has been posted */
     bool reply_dropped; /* reply event space was given back without an event */
     uint32_t chunks;    /* chunks that its flows' operations take */
