@@ -232,12 +232,12 @@ static bool neighbours_may_have(const struct channel *ch, unsigned kinds)
            (ch->neighbours.count > 0 && (kinds & CHANNEL_REMOTE_KINDS || channel_sorts(ch)));
 }
 
-/* For a probe that has found nothing: takes an end that a handler, or a matched request, has added
- * meanwhile. */
-static int take_added(struct channel *ch, uint64_t own_before, uint64_t peer, unsigned kinds,
+/* For a probe that has found nothing: takes a local event that was kept meanwhile, because a
+ * handler, or a matched request, has added it, or because a handler has collected it. */
+static int take_added(struct channel *ch, uint64_t kept_before, uint64_t peer, unsigned kinds,
                       struct pwc_event *out)
 {
-    return ch->kept.own > own_before && kinds & PWC_LOCAL &&
+    return ch->kept.bytes > kept_before && kinds & PWC_LOCAL &&
            channel_take_kept(ch, peer, kinds, out);
 }
 
@@ -247,7 +247,7 @@ static __attribute__((noinline)) int probe_all(struct channel *ch, uint64_t peer
                                                struct pwc_event *out)
 {
     bool neighbours = neighbours_may_have(ch, kinds);
-    uint64_t own = ch->kept.own;
+    uint64_t kept = ch->kept.bytes;
     int rc;
 
     if (kinds & PWC_NOTIFICATION && channel_take_unexpected(ch, peer, out))
@@ -264,7 +264,7 @@ static __attribute__((noinline)) int probe_all(struct channel *ch, uint64_t peer
         ch->direct_run = 0;
     }
     if (rc == 0)
-        rc = take_added(ch, own, peer, kinds, out);
+        rc = take_added(ch, kept, peer, kinds, out);
     if (rc == 0 && neighbours && ch->notify.held && kinds & CHANNEL_REMOTE_KINDS)
         rc = -ENOBUFS;
     return rc;

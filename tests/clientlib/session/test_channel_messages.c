@@ -25,7 +25,8 @@ struct pair {
     bool inside_ring;
     int result; /* result that the next delivery returns */
     int status;
-    bool reply; /* reply to each request that may be replied to, without a payload */
+    bool collect; /* handlers collect local events, as some calls do */
+    bool reply;   /* reply to each request that may be replied to, without a payload */
 };
 
 static void reply(struct pair *p, uint16_t lid_len)
@@ -59,6 +60,8 @@ static int deliver(void *context, const struct event_record *event, int32_t *sta
         return p->result;
     p->delivered++;
     *status = p->status;
+    if (p->collect)
+        CU_ASSERT_TRUE(channel_collect(&p->channel) >= 0);
     if (p->reply && block->token != WIRE_NONE)
         reply(p, SESSION_ID_MAX);
     return 0;
@@ -432,6 +435,25 @@ static void test_untaken_local_events(void)
     pair_free(p);
 }
 
+/* Guards that a probe shows a local event that a handler has collected during the probe, whether
+ * the probe looks into the local ring before or after the handler runs. */
+static void test_handler_collects(void)
+{
+    enum { ROUNDS = 6 };
+    struct pair *p = pair_new();
+
+    p->collect = true;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        CU_ASSERT_EQUAL_FATAL(submit(p, SUBMIT_PUT, 0), 0);
+        CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read(&p->daemon), 1, 0), 0);
+        CU_ASSERT_EQUAL(post_request(p, i), 0);
+        CU_ASSERT_EQUAL(probe(p, PWC_LOCAL | PWC_REMOTE), 1);
+    }
+    CU_ASSERT_EQUAL(probe(p, PWC_LOCAL | PWC_REMOTE), 0);
+    CU_ASSERT_EQUAL(p->delivered, ROUNDS);
+    pair_free(p);
+}
+
 static void test_two_steps(void)
 {
     struct pair *p = pair_new();
@@ -653,6 +675,7 @@ int main(void)
         {"a full ring of replies", test_reply_ring_full},
         {"local event space for replies", test_local_space_for_replies},
         {"local events that nobody takes", test_untaken_local_events},
+        {"a handler that collects events", test_handler_collects},
         {"submission in two steps", test_two_steps},
         {"messages that make no sense", test_bad_messages},
         {"messages where none may be", test_misplaced_messages},
