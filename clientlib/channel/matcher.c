@@ -314,6 +314,12 @@ void matcher_drop(struct matcher *m, uint32_t space)
         .id = (uint64_t)space << 32, .any_peer = true, .any_tag = true};
     struct matcher_notice dropped;
 
-    while (matcher_take(m, &all, &dropped))
-        continue;
+    for (uint32_t i = m->first, next; i != MATCHER_NONE; i = next) {
+        const struct matcher_unexpected *e = &m->entries[i];
+
+        next = e->next;
+        if (matcher_matches(&all, e->peer, e->id)) /* the oldest with this peer and id: none is left
+                                                      before it */
+            take_exact(m, e->peer, e->id, &dropped);
+    }
 }
