@@ -8,7 +8,8 @@
  *     slow      a name is found after half a second, and the log says that it is looked up
  *     lost      no name can be looked up: there is no memory for it
  *     late      its control thread stands still for a second when it has sent the progress thread
- *               the loss of a node, and the progress thread seems to be busy all the while
+ *               the loss of a node, and the progress thread seems to be busy all the while; the log
+ *               says that the control thread is late
  *     hasty     it waits 50 ms instead of a minute or longer
  *     blind     it cannot watch clients' processes: there is no descriptor for that
  *     frank     it prints whether others may look into it when it reads the secret
@@ -222,8 +223,10 @@ void __wrap_call_post(struct progress *progress, struct call *call)
 
     __real_call_post(progress, call);
     look_away(kind);
-    if (lost && is_odd("late"))
+    if (lost && is_odd("late")) {
+        fprintf(stderr, "the control thread is late\n");
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    }
 }
 
 static uint32_t clients_kept; /* clients below this number were not ended */
