@@ -8,18 +8,21 @@
  * With GIB (1, 4, ...) only the pauses of hand-overs are measured, with up to GIB of memory.
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "tests/suite.h"
 #include "tests/lib/raw/look.h"
 #include "tests/lib/cluster.h"
+#include "tests/lib/process.h"
 #include "tests/system/lib/ledger.h"
 #include "tests/lib/rank.h"
 #include "tests/system/lib/requester.h"
@@ -204,15 +207,21 @@ static void kill_daemon(unsigned node)
 
 struct waiting {
     struct rank rank;
+    _Atomic pid_t thread; /* of wait_for_event */
     int result;
 };
 
+/* Sleeps on the descriptor, because pwc_wait looks once a second by itself. */
 static void *wait_for_event(void *argument)
 {
     struct waiting *w = argument;
+    struct pollfd polled = {.fd = pwc_fd(w->rank.ctx), .events = POLLIN};
     struct pwc_event event;
 
-    w->result = pwc_wait(w->rank.ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS);
+    w->thread = (pid_t)syscall(SYS_gettid);
+    do {
+        w->result = pwc_probe(w->rank.ctx, PWC_ANY, PWC_REMOTE, &event);
+    } while (w->result == 0 && poll(&polled, 1, RANK_WAIT_MS) == 1);
     return NULL;
 }
 
@@ -233,12 +242,14 @@ static void open_two(struct waiting *a, struct waiting *b, const char *job)
 
 static void test_sleeper_wakes(void)
 {
-    struct waiting a, b;
+    struct waiting a = {.thread = 0}, b;
     pthread_t thread;
 
     open_two(&a, &b, "sleeps");
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, wait_for_event, &a), 0);
-    nap_ms(20);
+    for (int i = 0; i < RANK_WAIT_MS && !(a.thread && thread_sleeps_in(a.thread, SYS_poll)); i++)
+        nap_ms(1);
+    CU_ASSERT(thread_sleeps_in(a.thread, SYS_poll));
     kill_daemon(0);
     CU_ASSERT_EQUAL(pwc_put(b.rank.remote, 0, b.rank.memory, 8, pwc_cid_u64(1), pwc_cid_u64(2), 0),
                     0);

@@ -2,6 +2,10 @@
  * A rank that sleeps is woken by operations of peers; daemons with nothing to do sleep, too.
  *
  *     test_wake PWCD PROVIDER [NODES [--KEY VALUE]...]    1: the ranks are neighbours
+ *
+ * In pwc_wait a sleeper looks once a second by itself. The program wraps the library's sleeps
+ * (__wrap_doorbell_sleep): where the bell must wake rank 1, its sleep is so long that only the bell
+ * can end it in time.
  */
 #include <errno.h>
 #include <poll.h>
@@ -13,6 +17,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "shm_ring/doorbell.h"
 #include "tests/suite.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/process.h"
@@ -20,6 +25,7 @@
 
 #define REGION_BYTES (4u << 20)
 #define ASLEEP_MS    100 /* longer than any side polls */
+#define LONG_NS      (RANK_WAIT_MS * INT64_C(1000000))
 #define IDLE_MS      2000
 #define LOOKS        5
 #define MEMORY_KB    INT64_C(57344)    /* of a daemon with two clients */
@@ -35,11 +41,26 @@ static struct cluster cluster;
 static struct rank ranks[2]; /* on different nodes, where there are two */
 static bool provider_sleeps;
 
+/* While this is set, a sleep of this thread lasts until the bell rings, or for LONG_NS. */
+static _Thread_local bool bell_only;
+static _Atomic int timeouts; /* such sleeps that the bell did not end */
+
+int __real_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns);
+int __wrap_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns);
+int __wrap_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns)
+{
+    int rc = __real_doorbell_sleep(at, bell_only ? LONG_NS : timeout_ns);
+
+    atomic_fetch_add(&timeouts, bell_only && rc == -ETIMEDOUT);
+    return rc;
+}
+
 enum manner { IN_WAIT, IN_POLL };
 
 /* A thread that waits for one remote event at rank 1. */
 struct sleeper {
     enum manner manner;
+    bool bell_only; /* the thread does not wake up by itself */
     _Atomic pid_t thread;
     struct pwc_event event;
     int rc; /* the result, as pwc_wait returns it */
@@ -66,6 +87,7 @@ static void *sleep_until_event(void *argument)
 {
     struct sleeper *s = argument;
 
+    bell_only = s->bell_only;
     s->thread = (pid_t)syscall(SYS_gettid);
     s->rc = s->manner == IN_POLL
                 ? wait_by_poll(s)
@@ -83,7 +105,8 @@ static bool fell_asleep(const struct sleeper *s)
         pause_ms(1);
     before = thread_sleeps(s->thread);
     pause_ms(ASLEEP_MS);
-    /* In pwc_wait the thread checks once a second whether the daemon lives. */
+    /* In pwc_wait the thread checks once a second whether the daemon lives, where it does not sleep
+     * until the bell rings. */
     return thread_sleeps_in(s->thread, call) && before > 0 &&
            thread_sleeps(s->thread) - before <= 1;
 }
@@ -122,7 +145,7 @@ static void check_remote_event(const struct sleeper *s, const struct wake_row *r
 
 static void wake_by(const struct wake_row *row, uint64_t seed)
 {
-    struct sleeper sleeper = {.manner = row->manner};
+    struct sleeper sleeper = {.manner = row->manner, .bell_only = true};
     uint8_t *source = row->get ? ranks[1].memory : ranks[0].memory;
     const uint8_t *target = row->get ? ranks[0].memory : ranks[1].memory;
     uint8_t id[PWC_CID_MAX];
@@ -135,6 +158,7 @@ static void wake_by(const struct wake_row *row, uint64_t seed)
 
     rank_fill(id, sizeof(id), seed + 100);
     rank_fill(source, row->length, seed);
+    atomic_store(&timeouts, 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_event, &sleeper), 0);
     slept = fell_asleep(&sleeper);
     rc = row->get
@@ -142,6 +166,7 @@ static void wake_by(const struct wake_row *row, uint64_t seed)
              : pwc_put(ranks[0].remote, 0, source, row->length, pwc_cid_u64(seed), rid, 0);
     pthread_join(thread, NULL);
     CU_ASSERT(slept);
+    CU_ASSERT_EQUAL(atomic_load(&timeouts), 0);
     CU_ASSERT_EQUAL_FATAL(rc, 0);
     check_remote_event(&sleeper, row, rid);
     CU_ASSERT(row->get || rank_check(target, row->length, seed) == 0);
