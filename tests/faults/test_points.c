@@ -444,7 +444,7 @@ static void memory_is_not_taken_over(const struct plan *plan)
 
 static void a_daemon_dies(void)
 {
-    static const char *const more[] = {"--keep", NULL};
+    static const char *const more[] = {"--keep", "--peer-deadline-ms", "20000", NULL};
     const struct cluster_options options = {
         .pwcd = t.trial->cluster.options.pwcd, .provider = "stream", .more = more, .nodes = 2};
 

@@ -228,7 +228,7 @@ static void test_nobody(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const keep[] = {"--keep", NULL};
+    static const char *const keep[] = {"--keep", "--peer-deadline-ms", "20000", NULL};
     struct cluster_options options = {.more = keep};
     CU_TestInfo tests[] = {
         {"a thousand", test_thousand},

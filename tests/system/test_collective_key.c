@@ -259,7 +259,8 @@ static void *forming(void *argument)
 static void begin_both(struct member *members, pthread_t *threads, void *(*script)(void *),
                        _Atomic bool *stop)
 {
-    static const char *const more[] = {"--keep", "--config", file_name, NULL};
+    static const char *const more[] = {
+        "--keep", "--peer-deadline-ms", "20000", "--config", file_name, NULL};
     struct cluster_options options = {
         .pwcd = pwcd, .provider = "stream", .nodes = NODES, .more = more};
 

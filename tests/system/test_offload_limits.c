@@ -169,9 +169,12 @@ int main(int argc, char **argv)
                            {"destroyed while puts are under way", test_cut_at_once},
                            {"many targets", test_many_targets},
                            CU_TEST_INFO_NULL};
-    static const char *const more[] = {
-        "--keep", "--client-offloads", "3",    "--user-offloads",
-        "4",      "--handler-us",      "1000", /* sanitizers are slow */ NULL};
+    /* Sanitizers are slow, so handlers have much time. */
+    static const char *const more[] = {"--keep", "--peer-deadline-ms",
+                                       "20000",  "--client-offloads",
+                                       "3",      "--user-offloads",
+                                       "4",      "--handler-us",
+                                       "1000",   NULL};
     struct cluster_options options = {.nodes = 2, .provider = "stream", .more = more};
     int status = 1;
 

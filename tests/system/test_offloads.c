@@ -680,7 +680,8 @@ int main(int argc, char **argv)
                            {"which hands over meanwhile", test_rendezvous_daemon_goes},
                            {"asked on the same node", test_same_node},
                            CU_TEST_INFO_NULL};
-    static const char *const more[] = {"--keep", "--handler-us", "1000", /* sanitizers are slow */
+    static const char *const more[] = {"--keep", "--peer-deadline-ms", "20000", "--handler-us",
+                                       "1000", /* sanitizers are slow */
                                        NULL};
     struct cluster_options options = {.nodes = 2, .provider = "stream", .more = more};
     int status = 1;

@@ -536,7 +536,7 @@ static void home_without_state(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const keep[] = {"--keep", NULL};
+    static const char *const keep[] = {"--keep", "--peer-deadline-ms", "20000", NULL};
     CU_TestInfo tests[] = {{"eight processes", eight_processes},
                            {"ranks count up", ranks_count_up},
                            {"refusals", refusals},

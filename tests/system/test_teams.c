@@ -26,7 +26,7 @@
 #define RANKS    6u
 #define WAIT_MS  20000
 #define LIMIT_S  50 /* time for a script, or for one of its rounds: a rank that hangs fails */
-#define MORE_MAX 10
+#define MORE_MAX 12
 #define QUOTA    16       /* teams that a client may have, the world among them */
 #define MEMORY   67108864 /* bytes that a client may have */
 #define PIECE    262144   /* bytes allocated at a time */
@@ -602,6 +602,8 @@ int main(int argc, char **argv)
         tests[9] =
             (CU_TestInfo){"a daemon started anew after a free", a_daemon_started_anew_after_a_free};
         more[count++] = "--keep";
+        more[count++] = "--peer-deadline-ms";
+        more[count++] = "20000";
     }
     for (int i = 4; i < argc && count < MORE_MAX - 1; i++)
         more[count++] = argv[i];
