@@ -47,7 +47,13 @@ ssize_t both_read(struct side sides[2], void *to, size_t length, uint64_t addres
 
 int both_main(int argc, char **argv, const char *name, CU_TestInfo *tests)
 {
-    struct cluster_options options = {.nodes = 2};
+    return both_main_with(NULL, argc, argv, name, tests);
+}
+
+int both_main_with(const char *const *more, int argc, char **argv, const char *name,
+                   CU_TestInfo *tests)
+{
+    struct cluster_options options = {.nodes = 2, .more = more};
     char job[40];
     int rc;
 

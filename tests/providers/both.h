@@ -31,4 +31,8 @@ extern const struct side_options both_basic;
  * [--KEY VALUE]..." says, runs the tests, and checks that nothing is left. */
 int both_main(int argc, char **argv, const char *name, CU_TestInfo *tests);
 
+/* As both_main, with further arguments of all daemons (cluster.h). */
+int both_main_with(const char *const *more, int argc, char **argv, const char *name,
+                   CU_TestInfo *tests);
+
 #endif
