@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include "shm_ring/clock.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/team.h"
 #include "tests/lib/daemon.h"
@@ -232,15 +231,15 @@ static int join_alone(struct answer *context)
 }
 
 /* A hand-over does not wait for requests that may wait for other ranks without end: lookups and
- * joins of teams, which the library repeats. */
+ * joins of teams, which the library repeats. For other requests this daemon would wait without
+ * end. */
 static void waits_for_no_rank(void)
 {
     struct answer a, context;
     pid_t daemon;
-    uint64_t from;
     int s, member;
 
-    start(program, NULL);
+    start(odd_program, "patient");
     daemon = process_child(d.pid);
     CU_ASSERT_TRUE(ask_lookup(50));
     member = join_alone(&context);
@@ -248,10 +247,8 @@ static void waits_for_no_rank(void)
     s = raw_connect(&d);
     CU_ASSERT_TRUE(ask_upgrade(s, ""));
     CU_ASSERT_EQUAL(upgraded(s), 0);
-    from = clock_ns();
     CU_ASSERT_EQUAL(ask_nothing(rank, &a), -ECONNABORTED);
     CU_ASSERT_EQUAL(ask_nothing(member, &a), -ECONNABORTED);
-    CU_ASSERT(clock_ns() - from < 1000000000);
     (void)next_daemon(daemon);
     CU_ASSERT_TRUE(ask_lookup(51));
     CU_ASSERT_TRUE(ask_publish(52));
@@ -443,13 +440,13 @@ static void hung_up_meanwhile(void)
 }
 
 /* The next process dies after it was ready, before the keeper knows that it is the daemon: another
- * one is started. */
+ * one is started. The daemon stays until the next process is dead. */
 static void dies_when_ready(void)
 {
     pid_t daemon, next;
     int s, unread;
 
-    start(program, NULL);
+    start(odd_program, "patient");
     daemon = process_child(d.pid);
     unread = connect_unread();
     s = raw_connect(&d);
@@ -458,9 +455,9 @@ static void dies_when_ready(void)
     next = beside(daemon);
     CU_ASSERT_NOT_EQUAL_FATAL(next, 0);
     kill(next, SIGKILL);
+    close(unread);
     CU_ASSERT_NOT_EQUAL(next_daemon(daemon), next);
     close(s);
-    close(unread);
     stop();
     CU_ASSERT_PTR_NOT_NULL(strstr(d.said, "is started again"));
 }

@@ -11,6 +11,7 @@
  *               the loss of a node, and the progress thread seems to be busy all the while; the log
  *               says that the control thread is late
  *     hasty     it waits 50 ms instead of a minute or longer
+ *     patient   its hand-over waits without end for requests under way
  *     blind     it cannot watch clients' processes: there is no descriptor for that
  *     frank     it prints whether others may look into it when it reads the secret
  *     unopened  it cannot open its engines, once: when it could remove the file PWCD_ODD_FILE
@@ -263,6 +264,9 @@ int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddr
 
 int __wrap_uv_timer_start(uv_timer_t *timer, uv_timer_cb done, uint64_t timeout, uint64_t repeat)
 {
+    /* Only a hand-over that waits looks once a millisecond. */
+    if (repeat == 1 && is_odd("patient"))
+        ((struct control *)timer->data)->handover.deadline_ns = UINT64_MAX;
     return __real_uv_timer_start(
         timer, done, timeout >= MINUTE_MS && is_odd("hasty") ? HASTY_MS : timeout, repeat);
 }
