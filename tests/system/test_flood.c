@@ -27,6 +27,7 @@
 #define WHILES       5
 #define REGION_BYTES (1u << 20)
 #define WATCH_MS     300
+#define WATCH_MS_MAX 4800
 #define WAIT_MS      20000
 #define FULL_MS      100 /* refused for so long: nothing moves any more */
 
@@ -80,23 +81,25 @@ _Noreturn static void be_bad(uint32_t number, const char *job)
     }
 }
 
-static uint64_t rounds_in_a_while(void)
+static uint64_t rounds_within(long ms)
 {
     uint64_t before = others.rounds;
 
-    pause_ms(WATCH_MS);
+    pause_ms(ms);
     return others.rounds - before;
 }
 
 static void beside(const char *job, bool stopped)
 {
-    uint64_t alone = 0, now = 0;
+    long span_ms = WATCH_MS;
+    uint64_t alone, now = 0;
     pid_t bad[2];
 
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
     CU_ASSERT_FATAL(bystanders_go_on(&others));
-    for (int i = 0; i < WHILES && alone <= SLOWER; i++)
-        alone = rounds_in_a_while();
+    alone = rounds_within(span_ms);
+    while (alone <= SLOWER && span_ms < WATCH_MS_MAX)
+        alone = rounds_within(span_ms *= 2);
     CU_ASSERT_FATAL(alone > SLOWER);
     *counts = (struct counts){0};
     fflush(NULL);
@@ -115,7 +118,7 @@ static void beside(const char *job, bool stopped)
     /* The best of several spans counts: other work on this machine slows some of them, a flood
      * slows all. */
     for (int i = 0; i < WHILES && now * SLOWER < alone; i++) {
-        uint64_t rounds = rounds_in_a_while();
+        uint64_t rounds = rounds_within(span_ms);
 
         now = rounds > now ? rounds : now;
     }
