@@ -338,36 +338,46 @@ static void test_late_answer(void)
     all_free(a);
 }
 
-/* The timeout of a call covers the bind, too. */
-static void test_time(void)
+enum { TIMEOUT_MS = 1000, BIND_MS = 700 };
+
+/* Returns how long a call takes until it gives up: pwc_put_wait, or pwc_put where the ring is full.
+ * Both bind first, and the daemon takes nothing from the ring. */
+static int64_t time_to_give_up(bool full)
 {
-    enum { TIMEOUT_MS = 1000, BIND_MS = 700 };
     struct all *a = all_new(false);
     int64_t begun, took;
+    int rc;
 
     CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
-    world_limit(a->w, TIMEOUT_MS);
     fake_hold(&a->w->daemon, true);
-    for (unsigned i = 0; i < 2; i++) {
-        script.delay_ms = BIND_MS;
-        begun = clock_now();
-        if (i == 0) {
-            CU_ASSERT_EQUAL(pwc_put_wait(a->remotes[i], 0, "1", 1, PWC_CID_NONE, PWC_NO_RCE),
-                            -ETIMEDOUT);
-            took = clock_now() - begun;
-            script.delay_ms = 0;
-            while (operation_put(a->w, a->remotes[i], 0, PWC_CID_NONE) == 0)
-                continue;
-        } else {
-            CU_ASSERT_EQUAL(pwc_put(a->remotes[i], 0, "1", 1, PWC_CID_NONE, PWC_CID_NONE,
-                                    PWC_NO_RCE | PWC_WAIT),
-                            -ETIMEDOUT);
-            took = clock_now() - begun;
-        }
-        CU_ASSERT_TRUE(took < (TIMEOUT_MS + BIND_MS) * INT64_C(1000000));
-    }
+    script.delay_ms = 0;
+    while (full && operation_put(a->w, a->remotes[0], 0, PWC_CID_NONE) == 0)
+        continue;
+    world_limit(a->w, TIMEOUT_MS);
+    script.delay_ms = BIND_MS;
+    begun = clock_now();
+    rc = full ? pwc_put(a->remotes[1], 0, "1", 1, PWC_CID_NONE, PWC_CID_NONE, PWC_NO_RCE | PWC_WAIT)
+              : pwc_put_wait(a->remotes[1], 0, "1", 1, PWC_CID_NONE, PWC_NO_RCE);
+    took = clock_now() - begun;
+    CU_ASSERT_EQUAL(rc, -ETIMEDOUT);
     fake_hold(&a->w->daemon, false);
     all_free(a);
+    return took;
+}
+
+/* The timeout of a call covers the bind, too. A busy machine may delay an attempt; a call that does
+ * not count the bind takes too long in each. */
+static void test_time(void)
+{
+    enum { TRIES = 5 };
+
+    for (int full = 0; full < 2; full++) {
+        bool in_time = false;
+
+        for (int i = 0; i < TRIES && !in_time; i++)
+            in_time = time_to_give_up(full) < (TIMEOUT_MS + BIND_MS) * INT64_C(1000000);
+        CU_ASSERT_TRUE(in_time);
+    }
 }
 
 /* A rank that exaggerates its region's length: operations towards it are refused, others work. */
