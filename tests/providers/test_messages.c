@@ -332,9 +332,10 @@ static int64_t wait_beside_writer(struct side sides[2], enum fi_wait_obj wait)
 
 /* The end of an operation wakes a thread that waits, although another thread has submitted it, and
  * although it has ended inside its call. The fastest wait counts, because the machine does other
- * work, too. */
+ * work, too: there are more of them while none was fast. */
 static void test_other_thread(void)
 {
+    enum { LEAST = 5, MOST = 30, SOON_MS = 50 };
     static const enum fi_wait_obj waits[] = {FI_WAIT_FD, FI_WAIT_UNSPEC};
 
     for (unsigned w = 0; w < 2; w++) {
@@ -348,12 +349,12 @@ static void test_other_thread(void)
         CU_ASSERT_EQUAL_FATAL(
             both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
         CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
-        for (unsigned i = 0; i < 5; i++) {
+        for (unsigned i = 0; i < LEAST || (best >= SOON_MS && i < MOST); i++) {
             int64_t took = wait_beside_writer(sides, waits[w]);
 
             best = took < best ? took : best;
         }
-        CU_ASSERT(best < 50);
+        CU_ASSERT(best < SOON_MS);
         both_close(sides);
     }
 }
