@@ -239,13 +239,13 @@ static bool is_next(const struct target *t, uint32_t origin, const struct pwc_st
 }
 
 /* Tests the request for an origin's stream, and starts it again. Returns whether a notification had
- * arrived. */
+ * arrived. -ENOBUFS (has_ended): not yet. */
 static bool look(struct target *t, uint32_t origin)
 {
     struct pwc_status status;
     int rc = pwc_test(t->stream[origin], &status);
 
-    t->right = t->right && rc >= 0 && (rc == 0 || is_next(t, origin, &status));
+    t->right = t->right && (rc == 0 || rc == -ENOBUFS || (rc == 1 && is_next(t, origin, &status)));
     if (rc == 1) {
         t->seen[origin]++;
         t->right = t->right && pwc_start(t->stream[origin]) == 0;
