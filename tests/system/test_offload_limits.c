@@ -93,22 +93,23 @@ static const volatile struct slow_end *end_slowly(struct rank *r, pwc_region **s
     return pwc_region_addr(*state);
 }
 
-/* An offload is destroyed while puts of several origins have begun. Their completion handlers, for
- * which the daemon needs more than one step, have all run when the call returns. */
-static void test_cut_at_once(void)
+/* Destroys an offload while puts of several origins have begun. Their completion handlers, for
+ * which the daemon needs more than one step, have all run when the call returns. Returns whether a
+ * put was cut. */
+static bool cut_at_once(const char *job)
 {
     const volatile struct slow_end *seen;
     struct rank owner, origin[ORIGINS];
     pwc_offload *offload;
     pwc_region *state;
+    bool cut;
 
     CU_ASSERT_EQUAL_FATAL(
-        rank_attach(&owner, cluster.nodes[1].socket, "cut", 0, ORIGINS + 1, LONG_PUT), 0);
+        rank_attach(&owner, cluster.nodes[1].socket, job, 0, ORIGINS + 1, LONG_PUT), 0);
     seen = end_slowly(&owner, &state, &offload);
     for (uint32_t i = 0; i < ORIGINS; i++) {
         CU_ASSERT_EQUAL_FATAL(
-            rank_attach(&origin[i], cluster.nodes[0].socket, "cut", i + 1, ORIGINS + 1, LONG_PUT),
-            0);
+            rank_attach(&origin[i], cluster.nodes[0].socket, job, i + 1, ORIGINS + 1, LONG_PUT), 0);
         CU_ASSERT_EQUAL_FATAL(rank_bind(&origin[i], &owner), 0);
     }
     for (uint32_t i = 0; i < ORIGINS; i++)
@@ -120,7 +121,7 @@ static void test_cut_at_once(void)
     CU_ASSERT_EQUAL(pwc_offload_destroy(offload), 0);
     CU_ASSERT_EQUAL(seen->begun, ORIGINS);
     CU_ASSERT_EQUAL(seen->ended, ORIGINS);
-    CU_ASSERT(seen->cut > 0);
+    cut = seen->cut > 0;
     CU_ASSERT_EQUAL(pwc_region_free(state), 0);
     for (uint32_t i = 0; i < ORIGINS; i++) {
         struct pwc_event event;
@@ -130,6 +131,22 @@ static void test_cut_at_once(void)
         rank_detach(&origin[i]);
     }
     rank_detach(&owner);
+    return cut;
+}
+
+/* A busy machine may end all puts before the offload is destroyed: then there is another try. */
+static void test_cut_at_once(void)
+{
+    enum { TRIES = 20 };
+    bool cut = false;
+
+    for (int i = 0; i < TRIES && !cut; i++) {
+        char job[16];
+
+        snprintf(job, sizeof(job), "cut-%d", i);
+        cut = cut_at_once(job);
+    }
+    CU_ASSERT_TRUE(cut);
     CU_ASSERT_TRUE(cluster_runs(&cluster));
 }
 
