@@ -203,8 +203,9 @@ void __wrap_handshake_begin(struct handshake *h, const struct handshake_identity
     h->self = &newer;
 }
 
-/* The control thread does not see what its progress thread reports, until it dies. */
-static void look_away(enum call_kind kind)
+/* After a post: the control thread does not see what its progress thread reports, until it dies.
+ * `before` is how many calls the progress thread had carried out when the post began. */
+static void look_away(enum call_kind kind, const _Atomic uint64_t *calls, uint64_t before)
 {
     static bool away;
 
@@ -212,6 +213,9 @@ static void look_away(enum call_kind kind)
         away = true;
     if (!away)
         return;
+    while (atomic_load(calls) == before)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    /* The engine may need further steps. */
     nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     if (kind == CALL_SESSION_OPEN)
         kill(getpid(), SIGKILL);
@@ -221,9 +225,11 @@ void __wrap_call_post(struct progress *progress, struct call *call)
 {
     enum call_kind kind = call->kind; /* read now: after the post the call may be freed */
     bool lost = kind == CALL_PEER_LOST;
+    const _Atomic uint64_t *calls = call->target->calls;
+    uint64_t before = atomic_load(calls);
 
     __real_call_post(progress, call);
-    look_away(kind);
+    look_away(kind, calls, before);
     if (lost && is_odd("late")) {
         fprintf(stderr, "the control thread is late\n");
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
