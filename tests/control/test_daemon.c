@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -413,11 +414,15 @@ static void killed_client(void)
     CU_ASSERT_EQUAL(pipe(report), 0);
     pid = fork();
     if (pid == 0) {
-        int c = raw_connect(&d);
         struct answer out;
-        bool fine = raw_hello(c, "killed", 0, 1) == 0 && ask_context(c, 8192, &out) == 0 &&
-                    ask_segment(c, 1 << 20, &out) == 0 &&
-                    ask_region(c, out.handle, 0, 4096, 3, &out) == 0;
+        bool fine;
+        int c;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        c = raw_connect(&d);
+        fine = raw_hello(c, "killed", 0, 1) == 0 && ask_context(c, 8192, &out) == 0 &&
+               ask_segment(c, 1 << 20, &out) == 0 &&
+               ask_region(c, out.handle, 0, 4096, 3, &out) == 0;
 
         (void)!write(report[1], fine ? "y" : "n", 1);
         pause();

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -400,6 +401,7 @@ static void dies_beside_pair(enum fault_point point)
     if (child == 0) {
         struct rank other;
 
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (meet_neighbour(&other, job, 1) == 0)
             pause();
         _exit(1);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -254,6 +255,7 @@ static void client_dies(void)
             pwc_program *program;
             struct rank r;
 
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             if (rank_attach(&r, cluster.nodes[0].socket, "dies", 0, 1, 4096) == 0 &&
                 load(&r, &program) == 0 && load(&r, &program) == 0)
                 for (;;)
