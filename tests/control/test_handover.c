@@ -101,14 +101,23 @@ static pid_t beside(pid_t daemon)
     return 0;
 }
 
+/* Whether the daemon is a process other than `than`, which has not ended. */
+static bool is_next(pid_t pid, pid_t than)
+{
+    unsigned long sleeps;
+    char state = pid != than && pid != 0 ? state_of(pid, &sleeps) : 0;
+
+    return state != 0 && state != 'Z';
+}
+
 /* Waits until the daemon is a process other than `than`, and returns it. */
 static pid_t next_daemon(pid_t than)
 {
     pid_t pid = than;
 
-    for (int i = 0; i < LIMIT_MS && ((pid = process_child(d.pid)) == than || pid == 0); i++)
+    for (int i = 0; i < LIMIT_MS && !is_next(pid = process_child(d.pid), than); i++)
         nap();
-    CU_ASSERT_FATAL(pid != than && pid != 0);
+    CU_ASSERT_FATAL(is_next(pid, than));
     CU_ASSERT_TRUE(raw_is_served(&d));
     return pid;
 }

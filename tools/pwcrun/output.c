@@ -9,7 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define HELD_MAX ((size_t)1 << 20)
+#define HELD_MAX   ((size_t)1 << 20)
+#define HELD_FIRST ((size_t)4096)
 
 int output_open(struct output *output, int to, const char *label, bool ends_unread, int *child_end)
 {
@@ -60,14 +61,29 @@ static void close_from(struct output *output)
     output->from = -1;
 }
 
+/* Makes room for `more` bytes; twice as much each time, because lines are short and many. */
+static bool hold_room(struct output *output, size_t more)
+{
+    size_t room = output->held_room > 0 ? output->held_room : HELD_FIRST;
+    char *held;
+    while (room < output->held_size + more)
+        room *= 2;
+    if (room == output->held_room)
+        return true;
+    held = realloc(output->held, room);
+    if (held == NULL)
+        return false;
+    output->held = held;
+    output->held_room = room;
+    return true;
+}
+
 static void keep_line(struct output *output, const struct iovec *parts, int count)
 {
     for (int i = 0; i < count && output->held_size < HELD_MAX; i++) {
-        char *held = realloc(output->held, output->held_size + parts[i].iov_len);
-        if (held == NULL)
+        if (!hold_room(output, parts[i].iov_len))
             return;
-        memcpy(held + output->held_size, parts[i].iov_base, parts[i].iov_len);
-        output->held = held;
+        memcpy(output->held + output->held_size, parts[i].iov_base, parts[i].iov_len);
         output->held_size += parts[i].iov_len;
     }
 }
@@ -99,7 +115,7 @@ void output_release(struct output *output)
         (void)write_whole(output->to, &all, 1);
     free(output->held);
     output->held = NULL;
-    output->held_size = 0;
+    output->held_size = output->held_room = 0;
     output->hold = false;
 }
 
@@ -166,4 +182,5 @@ void output_close(struct output *output)
         finish(output);
     free(output->held);
     output->held = NULL;
+    output->held_size = output->held_room = 0;
 }

@@ -14,7 +14,7 @@ struct output {
     bool ends_unread; /* closes where nobody reads `to` any more, so the child gets SIGPIPE */
     bool hold; /* lines are kept in `held`, and never shown unless output_release is called */
     char *held;
-    size_t held_size;
+    size_t held_size, held_room;
     size_t used;
     char line[OUTPUT_LINE_MAX]; /* the part of the next line that has arrived */
 };
