@@ -2,8 +2,10 @@
  * test's. */
 #include "tests/providers/both.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct cluster both_cluster;
@@ -27,6 +29,19 @@ void both_close(struct side sides[2])
 {
     side_close(&sides[0]);
     side_close(&sides[1]);
+}
+
+void both_stop_daemon(unsigned side)
+{
+    siginfo_t stopped;
+
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[side].pid, SIGSTOP), 0);
+    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)both_cluster.nodes[side].pid, &stopped, WSTOPPED), 0);
+}
+
+void both_resume_daemon(unsigned side)
+{
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[side].pid, SIGCONT), 0);
 }
 
 ssize_t both_write(struct side sides[2], const void *from, size_t length, uint64_t address,

@@ -18,6 +18,11 @@ const char *both_socket(unsigned node);
 void both_open(struct side sides[2], const struct side_options *options);
 void both_close(struct side sides[2]);
 
+/* Stops the daemon of a side, so that what the side submits, or others submit to it, does not end;
+ * lets it go on. */
+void both_stop_daemon(unsigned side);
+void both_resume_daemon(unsigned side);
+
 /* fi_write and fi_read of side 0, repeated while they return -FI_EAGAIN. */
 ssize_t both_write(struct side sides[2], const void *from, size_t length, uint64_t address,
                    uint64_t key, void *context);

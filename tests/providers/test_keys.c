@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "tests/lib/process.h"
@@ -230,21 +229,6 @@ static void test_fence(void)
     both_close(sides);
 }
 
-/* Stops the daemon of a side, so that what the side submits, or others submit to it, does not end.
- */
-static void stop_daemon(unsigned side)
-{
-    siginfo_t stopped;
-
-    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[side].pid, SIGSTOP), 0);
-    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)both_cluster.nodes[side].pid, &stopped, WSTOPPED), 0);
-}
-
-static void resume_daemon(unsigned side)
-{
-    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[side].pid, SIGCONT), 0);
-}
-
 /* While the peer's daemon does not run, a call that finds its key changed returns soon: the old
  * memory is given up when nothing is under way to the peer. */
 static void test_stopped(void)
@@ -267,12 +251,12 @@ static void test_stopped(void)
     CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
     CU_ASSERT_EQUAL(write_at(sides, "late", 0), FI_EKEYREJECTED);
     mr = name_part(&sides[1], 128, 64, rights);
-    stop_daemon(1);
+    both_stop_daemon(1);
     stuck = fi_write(sides[0].ep, "three", 6, NULL, sides[0].peer, 4096, OTHER, NULL);
     begin = side_now();
     changed = fi_write(sides[0].ep, "four", 5, NULL, sides[0].peer, 0, KEY, NULL);
     CU_ASSERT(side_now() - begin < SIDE_WAIT_MS / 4);
-    resume_daemon(1);
+    both_resume_daemon(1);
     CU_ASSERT_EQUAL(stuck, 0);
     CU_ASSERT_EQUAL(changed, -FI_EAGAIN);
     CU_ASSERT_EQUAL_FATAL(both_write(sides, "four", 5, 0, KEY, &error), 0);
@@ -380,11 +364,11 @@ static void test_removed_meanwhile(void)
     mr = name_part(&sides[1], 0, 64, FI_REMOTE_WRITE);
     CU_ASSERT_EQUAL(write_at(sides, "text", 0), 0);
     CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
-    stop_daemon(0);
+    both_stop_daemon(0);
     CU_ASSERT_EQUAL(fi_write(sides[0].ep, "late", 5, NULL, sides[0].peer, 0, KEY, NULL), 0);
     CU_ASSERT_EQUAL(fi_av_remove(sides[0].av, &sides[0].peer, 1, 0), 0);
     side_drive(&sides[0], NULL);
-    resume_daemon(0);
+    both_resume_daemon(0);
     CU_ASSERT_EQUAL(side_error(&sides[0], &error), FI_EKEYREJECTED);
     both_close(sides);
 }
@@ -475,7 +459,7 @@ static void test_close_under_way(void)
     memset(sides[1].memory, 'r', 64);
     CU_ASSERT_EQUAL_FATAL(both_write(sides, "bound", 6, 4096, OTHER, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
-    stop_daemon(1);
+    both_stop_daemon(1);
     CU_ASSERT_EQUAL(fi_read(sides[0].ep, closing.memory, 64, NULL, sides[0].peer, 0, OTHER, NULL),
                     0);
     CU_ASSERT_EQUAL(
@@ -488,7 +472,7 @@ static void test_close_under_way(void)
     limit.tv_sec += limit.tv_nsec / 1000000000;
     limit.tv_nsec %= 1000000000;
     CU_ASSERT_EQUAL_FATAL(pthread_timedjoin_np(thread, NULL, &limit), ETIMEDOUT);
-    resume_daemon(1);
+    both_resume_daemon(1);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(closing.rc, 0);
     CU_ASSERT_EQUAL(poll(&pollfd, 1, 0), 1);
@@ -521,13 +505,13 @@ static void test_close_renewed(void)
     CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
     mr = name_part(&sides[1], 128, 64, FI_REMOTE_READ | FI_REMOTE_WRITE);
     memset(sides[1].memory + 128, 'n', 64);
-    stop_daemon(1);
+    both_stop_daemon(1);
     CU_ASSERT_EQUAL(fi_read(sides[0].ep, closing.memory, 64, NULL, sides[0].peer, 0, KEY, NULL), 0);
     CU_ASSERT_EQUAL(
         fi_write(sides[0].ep, closing.memory + 4096, 8192, NULL, sides[0].peer, 8192, OTHER, NULL),
         0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, close_memory, &closing), 0);
-    resume_daemon(1);
+    both_resume_daemon(1);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(closing.rc, 0);
     CU_ASSERT_EQUAL(memcmp(closing.memory, sides[1].memory + 128, 64), 0);
@@ -583,12 +567,12 @@ static void test_close_beside(void)
     CU_ASSERT_EQUAL_FATAL(side_meet(&sides[0], &sides[0]), 0);
     CU_ASSERT_EQUAL_FATAL(both_write(sides, "bound", 6, 0, OTHER, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
-    stop_daemon(1);
+    both_stop_daemon(1);
     CU_ASSERT_EQUAL(fi_read(sides[0].ep, closing.memory, 64, NULL, peer, 0, OTHER, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, close_memory, &closing), 0);
     write_slowly(&sides[0], sides[0].peer);
     CU_ASSERT(!atomic_load(&closing.ended));
-    resume_daemon(1);
+    both_resume_daemon(1);
     end = side_now() + SIDE_WAIT_MS;
     while (!atomic_load(&closing.ended) && side_now() < end)
         CU_ASSERT_EQUAL_FATAL(write_word(&sides[0], peer), 0);
@@ -615,16 +599,17 @@ static void test_close_killed(void)
         both_open(sides, &options);
         CU_ASSERT_EQUAL_FATAL(both_write(sides, "one", 4, 0, OTHER, NULL), 0);
         CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
-        stop_daemon(1);
+        both_stop_daemon(1);
         CU_ASSERT_EQUAL(fi_write(sides[0].ep, "two", 4, NULL, sides[0].peer, 0, OTHER, NULL), 0);
         cluster_kill(&both_cluster, 0);
         begin = side_now();
         CU_ASSERT_EQUAL(fi_close(&sides[0].mr->fid), 0);
         CU_ASSERT(side_now() - begin < SIDE_WAIT_MS / 4);
         sides[0].mr = NULL;
-        resume_daemon(1);
-        both_close(sides);
+        both_resume_daemon(1);
+        /* Daemon 1 waits for it, or gives it up late, before it lets go of the other region. */
         CU_ASSERT_EQUAL_FATAL(cluster_restart(&both_cluster, 0), 0);
+        both_close(sides);
     }
 }
 

@@ -85,18 +85,14 @@ static void note_again(struct operation *operation, const struct transfer *t, bo
 }
 
 /* Copies the pieces of an injected write into memory of its operation, if libpwc would read them
- * later. 0, or -FI_EAGAIN: there is no memory now. */
+ * later: it takes adjacent pieces as one. 0, or -FI_EAGAIN: there is no memory now. */
 static int own_pieces(struct submission *s, struct fi_msg_rma *message, struct iovec *copy)
 {
-    size_t packed_max = pwc_packed_max(s->endpoint->domain->client);
-    size_t done = 0;
-    bool packed = true;
+    size_t length = length_of(message->msg_iov, message->iov_count), done = 0;
 
-    for (size_t i = 0; i < message->iov_count; i++)
-        packed &= message->msg_iov[i].iov_len <= packed_max;
-    if (packed)
+    if (length <= pwc_packed_max(s->endpoint->domain->client))
         return 0;
-    copy->iov_base = malloc(length_of(message->msg_iov, message->iov_count));
+    copy->iov_base = malloc(length);
     if (!copy->iov_base)
         return -FI_EAGAIN;
     s->operation->copy = copy->iov_base;
