@@ -452,6 +452,7 @@ static void hung_up_meanwhile(void)
  * one is started. The daemon stays until the next process is dead. */
 static void dies_when_ready(void)
 {
+    struct pollfd end = {.events = POLLIN};
     pid_t daemon, next;
     int s, unread;
 
@@ -463,7 +464,10 @@ static void dies_when_ready(void)
     CU_ASSERT_EQUAL(upgraded(s), 0);
     next = beside(daemon);
     CU_ASSERT_NOT_EQUAL_FATAL(next, 0);
+    end.fd = pidfd_open(next, 0);
     kill(next, SIGKILL);
+    CU_ASSERT_EQUAL(poll(&end, 1, LIMIT_MS), 1);
+    close(end.fd);
     close(unread);
     CU_ASSERT_NOT_EQUAL(next_daemon(daemon), next);
     close(s);

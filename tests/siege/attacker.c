@@ -149,10 +149,10 @@ static int attack(const struct row *row, struct attack *a, unsigned processes)
     fflush(stdout);
     while (!over)
         over = is_over(-1);
-    for (unsigned i = 0; i < started; i++) {
+    for (unsigned i = 0; i < started; i++) /* before the first is killed: others may follow it */
         ended += waitpid(pids[i], NULL, WNOHANG) == pids[i];
+    for (unsigned i = 0; i < started; i++)
         kill(pids[i], SIGKILL);
-    }
     while (wait(NULL) > 0 || errno == EINTR)
         continue;
     printf(
