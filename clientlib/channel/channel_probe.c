@@ -412,9 +412,11 @@ static bool is_crowded(struct channel *ch)
 void channel_learn(struct channel *ch)
 {
     const struct asked nothing = {.keep_max = CHANNEL_KEPT_BYTES};
+    const struct ring_consumer *ring = &ch->remote.ring;
+    const uint64_t end = inbox_pending(&ch->remote) ? ring->tail_seen : ring->head;
 
-    while (inbox_pending(&ch->remote) && take_until_shown(ch, &ch->remote, &nothing, NULL) == 0 &&
-           ch->hold == HOLD_NONE)
+    while ((int64_t)(end - ring->head) > 0 &&
+           take_until_shown(ch, &ch->remote, &nothing, NULL) == 0 && ch->hold == HOLD_NONE)
         continue;
 }
 

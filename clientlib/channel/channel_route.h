@@ -61,7 +61,9 @@ struct channel_end *channel_end_to_show(struct channel *ch, uint64_t peer, unsig
 bool channel_take_end(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
 /* Shows the oldest kept event that this filter accepts: false where there is none. */
 bool channel_take_kept(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
-/* Moves events from the remote ring to the kept ones, as long as there is room. */
+/* Moves the events that stand in the remote ring to the kept ones, as long as there is room.
+ * Events that come meanwhile may stay in the ring: their senders could keep this call busy for
+ * ever. */
 void channel_learn(struct channel *ch);
 
 /* Whether there is room for any reply to the request with this block, and for the end of that

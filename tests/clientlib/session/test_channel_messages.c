@@ -25,9 +25,12 @@ struct pair {
     bool inside_ring;
     int result; /* result that the next delivery returns */
     int status;
-    bool collect; /* handlers collect local events, as some calls do */
-    bool reply;   /* reply to each request that may be replied to, without a payload */
+    bool collect;    /* handlers collect local events, as some calls do */
+    bool reply;      /* reply to each request that may be replied to, without a payload */
+    unsigned follow; /* number of requests that still follow, each during the handler of another */
 };
+
+static int post_request(struct pair *p, unsigned number);
 
 static void reply(struct pair *p, uint16_t lid_len)
 {
@@ -64,6 +67,8 @@ static int deliver(void *context, const struct event_record *event, int32_t *sta
         CU_ASSERT_TRUE(channel_collect(&p->channel) >= 0);
     if (p->reply && block->token != WIRE_NONE)
         reply(p, SESSION_ID_MAX);
+    if (p->follow > 0)
+        CU_ASSERT_EQUAL(post_request(p, p->follow--), 0);
     return 0;
 }
 
@@ -454,6 +459,19 @@ static void test_handler_collects(void)
     pair_free(p);
 }
 
+/* Guards that the look for a peer's end ends, although peers send without a pause. */
+static void test_end_in_a_flood(void)
+{
+    struct pair *p = pair_new();
+
+    p->follow = 1000;
+    CU_ASSERT_EQUAL(post_request(p, 0), 0);
+    CU_ASSERT_FALSE(channel_peer_is_over(&p->channel, 1));
+    CU_ASSERT_TRUE(p->delivered > 0);
+    CU_ASSERT_TRUE(p->follow > 0);
+    pair_free(p);
+}
+
 static void test_two_steps(void)
 {
     struct pair *p = pair_new();
@@ -676,6 +694,7 @@ int main(void)
         {"local event space for replies", test_local_space_for_replies},
         {"local events that nobody takes", test_untaken_local_events},
         {"a handler that collects events", test_handler_collects},
+        {"the end of a peer in a flood of messages", test_end_in_a_flood},
         {"submission in two steps", test_two_steps},
         {"messages that make no sense", test_bad_messages},
         {"messages where none may be", test_misplaced_messages},
