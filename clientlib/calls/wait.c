@@ -1,9 +1,9 @@
 /*
  * Owns nothing: yields, sleeps, and checks that the daemon lives. The session's event bell (a
  * futex) ends a sleep; while binds are under way, a readable descriptor does. No bell rings when
- * the daemon dies, so once a second the wake socket is polled for its hang-up after a sleep,
- * whatever has ended the sleep: signals and neighbours may end each one early. Thread: the one that
- * owns the context.
+ * the daemon dies, so once a second the wake socket is polled for its hang-up, before a pause and
+ * after a sleep: neighbours may end each sleep early, or keep a wait from sleeping. Thread: the one
+ * that owns the context.
  */
 #include "clientlib/calls/wait.h"
 
@@ -248,6 +248,8 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
 
 bool wait_yield(struct pwc_ctx *ctx, int64_t now)
 {
+    check_daemon(ctx, now);
+
     bool here = give_way_is_here(ctx), owed = here && !channel_is_taken(&ctx->channel);
     /* Beside a client that yields again and again a daemon that is apart gets no more than its
      * share (give_way.h). Neighbours answer sooner than a sleeper wakes up. */
@@ -291,7 +293,6 @@ void wait_between_looks(struct pwc_ctx *ctx, unsigned kinds)
 {
     int64_t now = clock_now();
 
-    check_daemon(ctx, now);
     /* A program that polls goes on with it, however long nothing comes. */
     patience_worked(&ctx->patience, (uint64_t)now);
     if (ctx->wait.unheard && !may_sleep(ctx))

@@ -60,7 +60,8 @@ static inline unsigned wait_spins(const struct pwc_ctx *ctx)
     return n->count > 0 || n->awaited > 0 || teams_await_members(ctx) ? 100 : 1;
 }
 
-/* Yields, if ctx->patience says so. False: the context should sleep. */
+/* Begins a pause: yields, if ctx->patience says so. False: the context should sleep. Looks once a
+ * second whether the daemon lives, because a wait that always finds something may never sleep. */
 bool wait_yield(struct pwc_ctx *ctx, int64_t now);
 /* After wait_arm_sleep gave 0, for a caller that does not sleep after all. */
 void wait_disarm(struct pwc_ctx *ctx);

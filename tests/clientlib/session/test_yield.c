@@ -18,6 +18,8 @@
 #include <unistd.h>
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
+#include "pwc/counter.h"
+#include "pwc/signal.h"
 #include "tests/clientlib/session/fake_session.h"
 #include "tests/suite.h"
 
@@ -32,6 +34,7 @@ enum {
     PEER = 4,
     OTHER = 5,
     EVENT = 77,
+    WITHIN_MS = 200,
 };
 
 enum ran { NOBODY, ANOTHER, DAEMON }; /* during a yield */
@@ -47,6 +50,8 @@ static struct {
     unsigned questions;  /* about that */
     uint64_t comes_from; /* its event arrives while a wait looks for a peer's end; 0: none */
     bool ends_before;    /* the daemon ends all operations just before a bell is armed */
+    bool always_pending; /* whenever a bell is armed, something is there already */
+    int dies; /* not 0: the daemon's end of the wake socket, closed during the next sleep */
     uint32_t spacious;   /* shown by the last sleeper */
     int policy;          /* of the thread */
     int policy_asleep;   /* at the first sleep */
@@ -74,6 +79,8 @@ int __wrap_sched_yield(void)
         ;
     while (clock_now() < end)
         ;
+    if (world.always_pending) /* as after an event, so that the wait goes on with yields */
+        patience_worked(&world.ctx.patience, (uint64_t)clock_now());
     return 0;
 }
 
@@ -129,7 +136,21 @@ int __wrap_channel_arm_drained(struct channel *ch, uint32_t mode, unsigned kinds
 
     while (world.ends_before && (record = fake_session_read(&world.daemon)))
         fake_session_end_silent(&world.daemon, record);
+    if (world.always_pending)
+        return 1;
     return __real_channel_arm_drained(ch, mode, kinds, drained);
+}
+
+/* The daemon dies, and the next look at it is due, at the end of a sleep of full length. */
+static void die_asleep(int64_t timeout_ns)
+{
+    int64_t end = clock_now() + timeout_ns;
+
+    close(world.dies);
+    world.dies = 0;
+    while (clock_now() < end)
+        ;
+    world.ctx.health_at = 0;
 }
 
 /* Does not sleep, because nobody would wake the test. */
@@ -141,6 +162,8 @@ int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)
     if (world.policy_then != 0)
         world.policy = world.policy_then;
     world.spacious = atomic_load(&world.daemon.shared->waits.spacious);
+    if (world.dies != 0)
+        die_asleep(timeout_ns);
     return -ETIMEDOUT;
 }
 
@@ -557,6 +580,53 @@ static void test_polling_daemon_gone(void)
     world_close();
 }
 
+/* Guards that a wait that never gets to sleep, since it yields or always finds something pending,
+ * notices that its daemon is gone. */
+static void test_sleepless_daemon_gone(void)
+{
+    static const uint64_t word;
+
+    for (int yields = 0; yields <= 1; yields++)
+        for (int call = 0; call < 3; call++) {
+            struct pwc_event event;
+            int ends[2], rc;
+
+            world_open();
+            CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+            close(ends[1]);
+            world.ctx.wake_fd = ends[0];
+            world.always_pending = true;
+            patience_init(&world.ctx.patience, yields ? PATIENCE_ADAPTIVE : PATIENCE_SLEEP,
+                          PATIENCE_SLICE_NS);
+            rc = call == 0   ? pwc_wait(&world.ctx, PWC_ANY, 0, &event, WITHIN_MS)
+                 : call == 1 ? pwc_wait_word(&world.ctx, &word, PWC_NE, 0, WITHIN_MS)
+                             : pwc_counter_wait(&world.ctx, PWC_COUNT_ENDED, 1, WITHIN_MS);
+            CU_ASSERT_EQUAL(rc, -ESHUTDOWN);
+            CU_ASSERT_EQUAL(world.sleeps, 0);
+            close(ends[0]);
+            world.ctx.wake_fd = -1;
+            world_close();
+        }
+}
+
+/* Guards that a wait notices a death during its last sleep. */
+static void test_daemon_dies_asleep(void)
+{
+    struct pwc_event event;
+    int ends[2];
+
+    world_open();
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    world.ctx.wake_fd = ends[0];
+    world.dies = ends[1];
+    patience_init(&world.ctx.patience, PATIENCE_SLEEP, PATIENCE_SLICE_NS);
+    CU_ASSERT_EQUAL(pwc_wait(&world.ctx, PWC_ANY, 0, &event, WITHIN_MS), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(world.sleeps, 1);
+    close(ends[0]);
+    world.ctx.wake_fd = -1;
+    world_close();
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -574,6 +644,8 @@ int main(void)
         {"sleepers that may wait for room", test_waits_for_room},
         {"a program that polls", test_polling},
         {"a program that polls, and its daemon is gone", test_polling_daemon_gone},
+        {"a wait that never sleeps, and its daemon is gone", test_sleepless_daemon_gone},
+        {"a daemon that dies during the last sleep", test_daemon_dies_asleep},
         CU_TEST_INFO_NULL,
     };
 
