@@ -536,7 +536,10 @@ static void test_reply_read_by_another(void)
 
 /* ---- signals while the daemon frees what a client had ---------------------------------------- */
 
-enum { SIGNALS = 3 };
+enum {
+    SIGNALS = 3,
+    CLOSE_WAIT_NS = 1000000000, /* as long as a close waits for the daemon */
+};
 
 /* The daemon's side of a link whose client closes it. */
 struct parting {
@@ -570,19 +573,22 @@ static void *free_slowly(void *argument)
     return NULL;
 }
 
-/* Guards that a close interrupted by signals still waits until the daemon has freed the rank. */
+/* Guards that a close interrupted by signals still waits until the daemon has freed the rank. On a
+ * starved machine the wait may end before, but not before its time. */
 static void test_close_beside_signals(void)
 {
     const struct sigaction action = {.sa_handler = count_signal};
     struct link link;
     struct parting parting = {.link = &link, .client = pthread_self()};
     pthread_t thread;
+    int64_t begun;
 
     link_open(&link, BELL_MS);
     CU_ASSERT_EQUAL_FATAL(sigaction(SIGUSR1, &action, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, free_slowly, &parting), 0);
+    begun = clock_now();
     daemon_link_close(&link.daemon_link);
-    CU_ASSERT_TRUE(parting.freed);
+    CU_ASSERT_TRUE(parting.freed || clock_now() - begun >= CLOSE_WAIT_NS);
     pthread_join(thread, NULL);
 }
 
