@@ -156,8 +156,11 @@ bool channel_take_end(struct channel *ch, uint64_t peer, unsigned kinds, struct 
 bool channel_peer_is_over(struct channel *ch, uint64_t peer)
 {
     const struct channel_end *end;
+    bool spilled = atomic_load_explicit(&ch->shared->spilled, memory_order_acquire);
 
     channel_learn(ch);
+    if (spilled && ch->hold == HOLD_NONE)
+        return false; /* the ring has room now for what is spilled: the peer may be back */
     end = find(&ch->ends, peer);
     return end && !end->back && !still_speaks(ch, peer);
 }

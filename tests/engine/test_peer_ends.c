@@ -4,6 +4,8 @@
  * test is the peer. One thread.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include "tests/suite.h"
 #include "daemon/engine/engine.h"
 #include "tests/engine/bench/linked_bench.h"
@@ -15,6 +17,8 @@
 #define EVENT (uint64_t) event_bytes(0)
 /* Bytes of the events that fill the ring; the next one begins after padding. */
 #define FULL (RING / EVENT * EVENT)
+
+enum { PAGE = 4096 };
 
 static void send_end(struct bench *b, uint8_t kind, uint32_t flow, int32_t status)
 {
@@ -325,6 +329,75 @@ static void test_is_bound_again_without_room(void)
     }
 }
 
+/* Binds a context of our own node that has the rank and number of node 1's. */
+static void bind_here(struct bench *b, struct session_shared *memory)
+{
+    const struct engine_client_info info = {.rank = 1, .size = 2, .job = BENCH_JOB};
+    const struct session_sizes rings = {RING, RING, RING, RING, RING};
+    int client = engine_client_open(b->engine, &info);
+
+    CU_ASSERT_FATAL(client >= 0);
+    CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, (uint32_t)client, 0, memory, &rings, 0),
+                          1);
+    b->remote = WIRE_NONE;
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 0, 1, NULL, 2), 0);
+    bench_steps(b, 8);
+    CU_ASSERT_NOT_EQUAL_FATAL(b->remote, WIRE_NONE);
+}
+
+/* Guards that the end of a context does not hide a later one with its number, on another node, that
+ * the client has bound by then: the end of a bound context is shown in front of PEER_BACK, also
+ * where both wait for room, or where PEER_BACK already waits; that of an origin is not shown. */
+static void test_is_elsewhere(void)
+{
+    enum { ORIGIN, BOUND, NO_ROOM, TWICE };
+    static const struct session_sizes rings = {RING, RING, RING, RING, RING};
+    const uint64_t events[] = {0, 2 * EVENT, RING + 2 * EVENT, RING + 3 * EVENT};
+
+    for (int row = ORIGIN; row <= TWICE; row++) {
+        struct bench *b = unbound_bench(true);
+        size_t bytes = (session_bytes(&rings) + PAGE - 1) / PAGE * PAGE;
+        struct session_shared *memory = aligned_alloc(PAGE, bytes);
+        uint32_t remote = b->remote + 1, chunks = 0;
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(memory);
+        memset(memory, 0, bytes);
+        bench_bind(b, 5);
+        if (row != ORIGIN)
+            bind_origin(b, remote);
+        bind_here(b, memory);
+        CU_ASSERT_EQUAL_FATAL(bench_events(b), 0);
+        if (row >= NO_ROOM)
+            fill_ring(b);
+        if (row == NO_ROOM)
+            chunks = poke_memory(b->engine, 0);
+        poke_config(b->engine)->spill_max = 0; /* has room for ends only */
+        if (row == ORIGIN)
+            send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
+        else
+            send_end(b, WIRE_GONE, peek_flow_of(b->engine, remote), -EHOSTDOWN);
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).ends_due, row == NO_ROOM ? 2 : row == TWICE);
+        if (row == NO_ROOM)
+            (void)poke_memory(b->engine, chunks);
+        if (row == TWICE) {
+            bind_origin(b, remote + 2);
+            send_end(b, WIRE_GONE, peek_flow_of(b->engine, remote + 2), -EHOSTDOWN);
+            CU_ASSERT_EQUAL(peek_session(b->engine, 0).ends_due, 1);
+        }
+        if (row >= NO_ROOM)
+            take_all(b);
+        CU_ASSERT_EQUAL(bench_events(b), events[row]);
+        if (row != ORIGIN) {
+            expect_back(b);
+            CU_ASSERT_EQUAL(event_before(b, 1).op, PEER_ENDED);
+        }
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).ends_due, 0);
+        CU_ASSERT_FALSE(b->broken || b->quarantined);
+        bench_free(b);
+        free(memory);
+    }
+}
+
 /* Bytes of events that the client has been shown when the answer to a bind leaves. */
 static struct {
     bool answered;
@@ -436,6 +509,7 @@ int main(void)
         {"comes back", test_comes_back},
         {"is bound again", test_is_bound_again},
         {"is bound again, no room", test_is_bound_again_without_room},
+        {"a later context is elsewhere", test_is_elsewhere},
         {"an event that was not shown", test_not_shown},
         {"comes back, before its bind is answered", test_back_before_bound},
         {"comes back, no room", test_comes_back_without_room},

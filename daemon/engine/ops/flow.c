@@ -87,6 +87,17 @@ int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t en
     return -ENOENT;
 }
 
+int flow_find_open(const struct engine *e, uint64_t owner, uint64_t endpoint)
+{
+    const struct chain *flows = &e->flows_of_way;
+
+    for (uint32_t i = flow_first(e, owner, endpoint); i != NONE; i = chain_next(flows, i))
+        if (e->flows[i].owner == owner && e->flows[i].endpoint == endpoint &&
+            e->flows[i].state == FLOW_OPEN && e->flows[i].traffic == FLOW_REQUESTS)
+            return (int)i;
+    return -ENOENT;
+}
+
 int flow_open(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint)
 {
     int r = flow_find(e, owner, peer, endpoint);

@@ -17,6 +17,8 @@
 
 /* The flow of this pair's requests, or -ENOENT. */
 int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
+/* An open flow of the owner's requests to a context of this number on any node, or -ENOENT. */
+int flow_find_open(const struct engine *e, uint64_t owner, uint64_t endpoint);
 /* The flow for requests of this pair of contexts; a new one is made in a transaction of its own.
  * Returns its number, or -ENOSPC. */
 int flow_open(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);

@@ -170,12 +170,10 @@ static uint32_t session_find(const struct engine *e, uint32_t uid, const char *j
     return NONE;
 }
 
-/* Whether our client has bound the inflow's origin, or a later context with its number. */
+/* Whether our client has bound the inflow's origin, or a context with its number on any node. */
 static bool origin_is_bound(const struct engine *e, const struct inflow *in)
 {
-    int flow = flow_find(e, owner_of(OWNER_SESSION, in->session), in->peer, in->origin);
-
-    return flow >= 0 && e->flows[flow].state == FLOW_OPEN;
+    return flow_find_open(e, owner_of(OWNER_SESSION, in->session), in->origin) >= 0;
 }
 
 /* Within a transaction, for a new inflow: if the end of its origin was reported, reports that the

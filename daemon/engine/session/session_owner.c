@@ -1,6 +1,7 @@
 /* A context of a client as the owner of its flows (ops/owner.h). Thread: the progress thread. */
 #include "daemon/engine/ops/owner.h"
 
+#include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/session/direct.h"
 #include "daemon/engine/session/quota.h"
@@ -57,14 +58,19 @@ static void session_peer_answered(struct engine *e, uint32_t flow)
         session_owe_flow(e, flow, DUE_BACK);
 }
 
+/* The client may have bound a later context of this number, on another node, before the end of
+ * this one was known here. That context is back, too. */
 static void session_peer_ended(struct engine *e, uint32_t flow, int32_t end)
 {
     struct flow *f = &e->flows[flow];
+    int later = flow_find_open(e, f->owner, f->endpoint);
 
     if (f->due != 0)
         session_drop_due(e, owner_handle(f->owner), &f->due);
     if (session_report_end(e, owner_handle(f->owner), f->endpoint, end) < 0)
         session_owe_flow(e, flow, end);
+    if (later >= 0 && e->flows[later].due == 0)
+        session_peer_answered(e, (uint32_t)later);
 }
 
 static void session_ended_early(struct engine *e, uint32_t session, int64_t change)

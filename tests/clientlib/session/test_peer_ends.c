@@ -257,6 +257,20 @@ static void test_back_by_bind(void)
     pair_free(p);
 }
 
+/* Guards that a peer is not over while events wait in the daemon: they may say that the peer is
+ * back. */
+static void test_not_over_before_spill(void)
+{
+    struct pair *p = pair_new();
+
+    post_end(p, P, -EHOSTDOWN);
+    atomic_store(&p->daemon.shared->spilled, 1);
+    CU_ASSERT_FALSE(channel_peer_is_over(&p->channel, P));
+    atomic_store(&p->daemon.shared->spilled, 0);
+    CU_ASSERT_TRUE(channel_peer_is_over(&p->channel, P));
+    pair_free(p);
+}
+
 /* A reported end costs later probes nothing: a probe for remote events only looks into one ring. */
 static void test_one_ring(void)
 {
@@ -286,6 +300,7 @@ int main(void)
         {"ends twice", test_ends_twice},
         {"back by a message", test_back_by_message},
         {"back by a bind", test_back_by_bind},
+        {"not over before the spill is read", test_not_over_before_spill},
         {"one ring", test_one_ring},
         CU_TEST_INFO_NULL,
     };
