@@ -118,7 +118,7 @@ static void test_write_adjacent(void)
     message.addr = sides[0].peer;
     target.addr = side_address(&sides[1], 0);
     target.key = side_key(&sides[1]);
-    CU_ASSERT_EQUAL_FATAL(both_write(sides, "x", 1, target.addr, target.key, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "x", 1, target.addr + LONGEST, target.key, NULL), 0);
     for (unsigned i = 0; i < 2; i++)
         iov[i] = (struct iovec){sides[0].memory + PIECE * i, PIECE};
     memset(sides[0].memory, 'a', (size_t)2 * PIECE);
