@@ -330,7 +330,8 @@ static inline bool channel_holds_request(const struct channel *ch)
  * ended. */
 void channel_peer_is_back(struct channel *ch, uint64_t peer);
 /* Whether the peer has ended, and nothing that it sent is left in the rings. Moves events from the
- * remote ring to the kept ones to find out. */
+ * remote ring to the kept ones to find out. False while spilled events can come into the ring: they
+ * may say that the peer is back. */
 bool channel_peer_is_over(struct channel *ch, uint64_t peer);
 void channel_ends_destroy(struct channel_ends *ends);
 
