@@ -1,7 +1,7 @@
 /*
  * The meanings of results and statuses. Owns constants. Thread: any.
  *
- * An error has one text, which names everything that the error means at any call.
+ * An error has one text, which names what the error means at each group of calls.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +22,9 @@ static const struct meaning meanings[] = {
     {E2BIG, "an active message has 16 arguments at most, a vector 1024 pieces and half of a ring, "
             "and an offload of an older daemon 64 targets"},
     {EAGAIN,
-     "no room in the submission ring, or for local events or replies: probe, then try again"},
+     "no room in the submission ring, or for local events, replies or one more collective; or the "
+     "remote is being bound, or a vector to the peer is not submitted as a whole: probe, then try "
+     "again"},
     {EALREADY,
      "the handler has replied already, or the request can't be cancelled: its operations are "
      "submitted, or it is not under way"},

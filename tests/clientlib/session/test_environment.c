@@ -289,6 +289,9 @@ static void test_strerror(void)
             CU_ASSERT_STRING_NOT_EQUAL(pwc_strerror(named[i]), pwc_strerror(named[j]));
     }
     /* Errors of several calls: the text names what each of the calls may mean. */
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EAGAIN), "room"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EAGAIN), "collective"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-EAGAIN), "bound"));
     CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-ENOENT), "daemon"));
     CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-ENOENT), "name"));
     CU_ASSERT_PTR_NOT_NULL(strstr(pwc_strerror(-ENOENT), "request"));
