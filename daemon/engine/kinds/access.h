@@ -1,4 +1,4 @@
-/* What short accesses to memory count in turns and steps, beyond their bytes. */
+/* A short access to memory counts more bytes in turns and steps than it moves. */
 #ifndef PWC_ENGINE_ACCESS_H
 #define PWC_ENGINE_ACCESS_H
 
