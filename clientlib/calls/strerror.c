@@ -1,7 +1,7 @@
 /*
  * The meanings of results and statuses. Owns constants. Thread: any.
  *
- * An error has one text, which names what the error means at each group of calls.
+ * An error has one text, so the text names the meanings that the error has at different calls.
  */
 #include <errno.h>
 #include <limits.h>

@@ -94,7 +94,6 @@ void turn_list(struct engine *e, uint32_t turn)
 void turn_end(struct engine *e, uint32_t peer)
 {
     uint32_t turn = list_pop(&e->peer_live[peer].ready, e->turn_next);
-
     struct turn *t = &e->turns[turn];
     bool empty = turn_is_empty(t);
 
